@@ -9,13 +9,11 @@
 #ifndef BURN_CORE_OPS_RULES_H
 #define BURN_CORE_OPS_RULES_H
 
+#include "base/error.h"
+
 #include <burn/op_attrs.h>
 #include <burn/op_def.h>
 #include <burn/op_list.h>
-
-/* Writes code and formatted text into the sink (NULL allowed); returns the code. */
-int32_t burni_fail(burn_err *err, int32_t code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* "[2,3,4]" into a buffer; returns the buffer. A buffer of 192 bytes holds every shape. */
 const char *burni_shape_text(char *buffer, uint32_t size, uint32_t rank, const int64_t *dims);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * env.h - the only reader of environment variables. They are hostile until checked: values are
+ * ignored in processes with raised privileges (AT_SECURE), and callers validate what they get.
+ */
+#ifndef BURN_CORE_BASE_ENV_H
+#define BURN_CORE_BASE_ENV_H
+
+#include <stdint.h>
+
+/* Value of BURN_<name>, or NULL when unset or when the process is privileged. [any] */
+const char *burni_env(const char *name);
+
+/* 1 when the process runs with raised privileges. */
+int burni_env_is_secure(void);
+
+#endif /* BURN_CORE_BASE_ENV_H */
