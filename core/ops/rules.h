@@ -100,10 +100,15 @@ uint64_t burni_saturate_uint(double value, uint8_t dtype);
 /* to[k] = from[j]; both operands have one dtype class. */
 void burni_eval_move(burn_eval_operand *to, uint64_t k, const burn_eval_operand *from, uint64_t j);
 
+/* Random numbers as README.md defines them (random.c). Element k of a call with that counter. */
+uint32_t burni_random_u32(uint64_t seed, uint64_t counter, uint64_t k);
+uint64_t burni_random_u64(uint64_t seed, uint64_t counter, uint64_t k);
+double burni_random_uniform(uint64_t seed, uint64_t counter, uint64_t k, uint8_t dtype);
+
 /*
  * Samples. burni_sample_begin zeroes the sample; the others fill operand i and raise n_in. A dtype
  * of 0 means: each dtype of the role in turn. burni_sample_range sets lo and hi of a tensor made
- * before, burni_sample_values its values.
+ * before, burni_sample_values its values. Both tolerances count epsilons of the dtype.
  */
 void burni_sample_begin(burn_sample *s, const char *name, double tolerance, double grad_tolerance);
 void burni_sample_absent(burn_sample *s, uint32_t i);
