@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * plugin.c - the entry of the mock backend: the one exported symbol and the table behind it.
+ *
+ * Starts nothing and opens nothing: devices are opened later, through the device table. To make a
+ * backend from this folder, change the id here and in the manifest, and the rows' names.
+ */
+#include "mock.h"
+
+const burn_host *mock_host;
+
+static burn_row_set row_sets[1] = {
+    {(uint32_t)sizeof(burn_row_set), 0, MOCK_ID, mock_rows, 0, (uint32_t)sizeof(burn_row)},
+};
+
+static const burn_plugin plugin = {
+    .struct_size = (uint32_t)sizeof(burn_plugin),
+    .magic = BURN_MAGIC_INIT,
+    .id = MOCK_ID,
+    .version = BURN_VERSION,
+    .vendor = "Burn-C",
+    .license = "MIT OR Apache-2.0",
+    .device = &mock_device_api,
+    .row_sets = row_sets,
+    .n_row_sets = (uint32_t)BURN_COUNT(row_sets),
+    .row_set_stride = (uint32_t)sizeof(burn_row_set),
+    .shutdown = mock_shutdown,
+};
+
+const burn_plugin *burn_plugin_query(uint32_t host_oldest, uint32_t host_newest,
+                                     const burn_host *host, burn_err *err)
+{
+    row_sets[0].n_rows = mock_n_rows;
+    return burn_plugin_answer(host_oldest, host_newest, host, &mock_host, &plugin, err);
+}
