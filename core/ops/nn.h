@@ -40,6 +40,16 @@ static inline burn_value *burni_nn_narrow(const burn_builder *b, burn_value *x, 
     return burni_nn_cast(b, x, burni_nn_acc_dtype(dtype), dtype);
 }
 
+/* An immediate as a tensor of rank 0: so a decomposition computes with a value it can't know. */
+static inline burn_value *burni_nn_scalar(const burn_builder *b, burn_value *immediate,
+                                          uint8_t dtype)
+{
+    burn_attrs_shape attrs;
+    burn_attrs_init(&attrs, (uint32_t)sizeof(attrs));
+    attrs.dtype = dtype;
+    return burn_b_emit(b, BURN_OP_FILL, &attrs, &immediate, 1);
+}
+
 static inline int64_t burni_nn_numel(const burn_meta *meta)
 {
     return burni_numel(meta->rank, meta->dims);
