@@ -77,6 +77,9 @@ int64_t flex_read_i64(const void *data, uint8_t dtype);
 int flex_step(uint32_t rank, const int64_t *dims, int64_t *index, uint32_t n_offsets,
               const int64_t *const *strides, int64_t *offsets);
 
+/* Outputs are dense; a rank of 0 may be called scalar. */
+#define FLEX_LAYOUT_OUT (BURN_LAYOUT_CONTIGUOUS | BURN_LAYOUT_SCALAR)
+
 /* Tables. A slot: dtypes of word 0, layouts, same_dtype_as (1 + operand, 0 free), flags. */
 enum { FLEX_IMM = 1, FLEX_OPT = 2 };
 /* clang-format off */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * gemm.h - the f32 matrix product as a service to the kernel files: matmul, convolution, attention.
+ *
+ * Owns the description of a product, C = init + A * B, and the promise that its bits depend on
+ * m, n, k and the values only: not on threads, placement or strides. Memory comes from the caller
+ * (flex_gemm_bytes), usually the call's workspace. C's columns are dense, in segments.
+ */
+#ifndef BURN_PLUGINS_FLEX_GEMM_H
+#define BURN_PLUGINS_FLEX_GEMM_H
+
+#include "gemm_kernel.h"
+
+#include <stddef.h>
+
+/* k is summed in blocks of this length. */
+#define FLEX_GEMM_KC 512
+
+/* Packs B rows k0 .. k0+kc, columns j0 .. j0+n into dst[kc][nr], zero past n. */
+typedef void (*flex_pack_b_fn)(const void *ctx, int64_t k0, int64_t kc, int64_t j0, int64_t n,
+                               float *dst);
+
+typedef struct flex_gemm {
+    int64_t m;
+    int64_t n;
+    int64_t k;
+    /* A(i, k) = a[i * ars + (k / aseg) * aseg_stride + (k % aseg) * acs]; aseg 0: one segment. */
+    const float *a;
+    int64_t ars;
+    int64_t acs;
+    int64_t aseg;
+    int64_t aseg_stride;
+    /* B(k, j) = b[k * brs + j * bcs], or what pack_b makes. */
+    const float *b;
+    int64_t brs;
+    int64_t bcs;
+    flex_pack_b_fn pack_b;
+    const void *pack_ctx;
+    /* C(i, j) = c[i * crs + (j / cseg) * cseg_stride + j % cseg]; cseg 0: one segment. */
+    float *c;
+    int64_t crs;
+    int64_t cseg;
+    int64_t cseg_stride;
+    const float *init;
+    uint32_t mode; /* FLEX_INIT_* */
+} flex_gemm;
+
+/* The table for this process's ISA. */
+const flex_gemm_kernels *flex_gemm_table(void);
+
+/* Bytes of memory that a product needs when one thread computes it, and when all may. */
+uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads);
+
+/* Computes on the calling thread only; memory of flex_gemm_bytes(g, 1), 64-byte aligned. */
+void flex_gemm_serial(const flex_gemm *g, void *memory);
+
+/* Computes on all threads; memory of flex_gemm_bytes(g, threads). */
+void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads);
+
+#endif /* BURN_PLUGINS_FLEX_GEMM_H */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * gemm_driver.c - blocking, packing and sharing out of the f32 matrix product.
+ *
+ * Two ways. Direct: A is read where it lies, B too when its rows are dense, for products whose
+ * packing would cost more than it saves. Blocked: A is packed once for a block of rows, then tasks
+ * take chunks of columns (or of rows and columns), pack their part of B and run the tiles. Rules:
+ * both sum k in the same blocks and use kernels with equal bits, tiles at an edge go through a
+ * scratch tile, and C is never read before it is written. To tune: the constants below.
+ */
+#include "gemm.h"
+
+#include "isa.h"
+#include "threads.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Columns of B that one task packs at a time, at most; A's packed block in floats, at most. */
+#define CHUNK_COLUMNS 256
+#define PACKED_A_FLOATS (INT64_C(4) << 20)
+/* Products up to this many multiply-adds, or with few rows, go the direct way. */
+#define DIRECT_WORK (INT64_C(256) * 256 * 256)
+/* Work that is worth waking a thread. */
+#define PARALLEL_WORK (INT64_C(64) * 64 * 64)
+
+const flex_gemm_kernels *flex_gemm_table(void)
+{
+#if defined(__x86_64__)
+    if (flex_isa == FLEX_ISA_AVX512) {
+        return &flex_gemm_kernels_avx512;
+    }
+    if (flex_isa == FLEX_ISA_AVX2) {
+        return &flex_gemm_kernels_avx2;
+    }
+#endif
+    return &flex_gemm_kernels_baseline;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+/* How a product is cut. */
+typedef struct plan {
+    const flex_gemm *g;
+    const flex_gemm_kernels *kernels;
+    int64_t block_rows; /* of A packed at a time */
+    int64_t chunk;      /* columns of a task */
+    int64_t task_rows;  /* rows of a task */
+    int64_t a_floats;
+    int64_t b_floats; /* of each slot */
+    float *packed_a;
+    float *packed_b;
+    int64_t row0; /* the current block */
+    int64_t rows;
+    int64_t n_chunks;
+    int64_t n_tasks;
+    atomic_llong next;
+} plan;
+
+static int is_direct(const flex_gemm *g, const flex_gemm_kernels *kernels)
+{
+    if (g->pack_b != NULL || g->aseg != 0) {
+        return 0;
+    }
+    return g->m <= kernels->mr || (g->k <= FLEX_GEMM_KC && g->m * g->n * g->k <= DIRECT_WORK);
+}
+
+static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
+{
+    int64_t mr = flex_gemm_table()->mr;
+    int64_t nr = flex_gemm_table()->nr;
+    p->g = g;
+    p->kernels = flex_gemm_table();
+    int64_t k = g->k > 0 ? g->k : 1;
+    p->block_rows = PACKED_A_FLOATS / k / mr * mr;
+    p->block_rows = p->block_rows < mr ? mr : p->block_rows;
+    p->block_rows = min64(p->block_rows, round_up(g->m, mr));
+    int64_t wanted = threads > 1 ? (int64_t)threads * 2 : 1;
+    p->chunk = min64(CHUNK_COLUMNS, round_up(g->n, nr));
+    while (p->chunk > 2 * nr && (g->n + p->chunk - 1) / p->chunk < wanted) {
+        p->chunk = round_up(p->chunk / 2, nr);
+    }
+    int64_t chunks = (g->n + p->chunk - 1) / p->chunk;
+    p->task_rows = p->block_rows;
+    if (chunks < wanted) {
+        int64_t parts = (wanted + chunks - 1) / chunks;
+        p->task_rows = round_up((p->block_rows + parts - 1) / parts, mr);
+    }
+    p->a_floats = round_up(p->block_rows * k, 16);
+    p->b_floats = round_up(p->chunk * min64(k, FLEX_GEMM_KC) + FLEX_NR_MAX, 16);
+}
+
+uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
+{
+    if (is_direct(g, flex_gemm_table())) {
+        return 0;
+    }
+    plan p;
+    make_plan(&p, g, threads);
+    return (uint64_t)(p.a_floats + p.b_floats * (int64_t)threads) * sizeof(float);
+}
+
+/* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
+static void pack_a_panel(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t i0,
+                         int64_t rows, int64_t k0, int64_t kc, float *dst)
+{
+    int64_t mr = kernels->mr;
+    int64_t seg = g->aseg > 0 ? g->aseg : g->k;
+    int64_t done = 0;
+    while (done < kc) {
+        int64_t k = k0 + done;
+        int64_t n = min64(kc - done, seg - k % seg);
+        const float *src = g->a + i0 * g->ars + (k / seg) * g->aseg_stride + (k % seg) * g->acs;
+        float *d = dst + done * mr;
+        if (g->acs == 1) {
+            const float *row[FLEX_MR_MAX];
+            for (int64_t i = 0; i < rows; i++) {
+                row[i] = src + i * g->ars;
+            }
+            kernels->pack_rows(d, mr, row, rows, n);
+        } else if (g->ars == 1) {
+            kernels->pack_copy(d, mr, src, g->acs, rows, n);
+        } else {
+            for (int64_t kk = 0; kk < n; kk++) {
+                for (int64_t i = 0; i < mr; i++) {
+                    d[kk * mr + i] = i < rows ? src[i * g->ars + kk * g->acs] : 0.0F;
+                }
+            }
+        }
+        done += n;
+    }
+}
+
+/* Packs B columns j0 .. j0+n (at most nr), k0 .. k0+kc, into dst[kc][nr]. */
+static void pack_b_panel(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t j0,
+                         int64_t n, int64_t k0, int64_t kc, float *dst)
+{
+    int64_t nr = kernels->nr;
+    if (g->pack_b != NULL) {
+        g->pack_b(g->pack_ctx, k0, kc, j0, n, dst);
+        return;
+    }
+    const float *src = g->b + k0 * g->brs + j0 * g->bcs;
+    if (g->bcs == 1) {
+        kernels->pack_copy(dst, nr, src, g->brs, n, kc);
+    } else if (g->brs == 1) {
+        const float *column[FLEX_NR_MAX];
+        for (int64_t j = 0; j < n; j++) {
+            column[j] = src + j * g->bcs;
+        }
+        kernels->pack_rows(dst, nr, column, n, kc);
+    } else {
+        for (int64_t k = 0; k < kc; k++) {
+            for (int64_t j = 0; j < nr; j++) {
+                dst[k * nr + j] = j < n ? src[k * g->brs + j * g->bcs] : 0.0F;
+            }
+        }
+    }
+}
+
+/* Where column j of C starts, and how many dense columns follow. */
+static float *c_column(const flex_gemm *g, int64_t j, int64_t *out_dense)
+{
+    if (g->cseg == 0) {
+        *out_dense = g->n - j;
+        return g->c + j;
+    }
+    *out_dense = g->cseg - j % g->cseg;
+    return g->c + (j / g->cseg) * g->cseg_stride + j % g->cseg;
+}
+
+/* Copies the tile's C between the scratch and where it lies. */
+static void move_tile(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, int64_t n,
+                      float *scratch, int64_t ld, int to_c)
+{
+    int64_t done = 0;
+    while (done < n) {
+        int64_t dense = 0;
+        float *c = c_column(g, j0 + done, &dense) + i0 * g->crs;
+        int64_t part = min64(dense, n - done);
+        for (int64_t i = 0; i < rows; i++) {
+            float *s = scratch + i * ld + done;
+            size_t bytes = (size_t)part * sizeof(float);
+            if (to_c) {
+                memcpy(c + i * g->crs, s, bytes);
+            } else {
+                memcpy(s, c + i * g->crs, bytes);
+            }
+        }
+        done += part;
+    }
+}
+
+/* One tile of any size, in place when its columns are dense and full, else through a scratch. */
+static void run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t, int64_t i0,
+                     int64_t rows, int64_t j0, int64_t n, int64_t k0, flex_tile_fn fn)
+{
+    int64_t nr = fn == kernels->tile[rows][1] ? kernels->nr / 2 : kernels->nr;
+    float scratch[FLEX_MR_MAX * FLEX_NR_MAX];
+    float init[FLEX_NR_MAX];
+    float init_rows[FLEX_MR_MAX];
+    int64_t dense = 0;
+    t->c = c_column(g, j0, &dense) + i0 * g->crs;
+    t->ldc = g->crs;
+    t->mode = k0 == 0 ? g->mode : FLEX_INIT_C;
+    int whole = n == nr && dense >= n && (rows == kernels->mr || fn != kernels->packed);
+    if (t->mode == FLEX_INIT_COL) {
+        t->init = g->init + j0;
+        if (n < nr) {
+            memset(init, 0, sizeof(init));
+            memcpy(init, t->init, (size_t)n * sizeof(float));
+            t->init = init;
+        }
+    } else if (t->mode == FLEX_INIT_ROW) {
+        t->init = g->init + i0;
+        if (rows < kernels->mr) {
+            memset(init_rows, 0, sizeof(init_rows));
+            memcpy(init_rows, t->init, (size_t)rows * sizeof(float));
+            t->init = init_rows;
+        }
+    }
+    if (whole) {
+        fn(t);
+        return;
+    }
+    t->c = scratch;
+    t->ldc = nr;
+    if (t->mode == FLEX_INIT_C) {
+        memset(scratch, 0, sizeof(scratch));
+        move_tile(g, i0, rows, j0, n, scratch, nr, 0);
+    }
+    fn(t);
+    move_tile(g, i0, rows, j0, n, scratch, nr, 1);
+}
+
+/* Direct way: columns j0 .. j1 of all rows. */
+static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    int64_t mr = kernels->mr;
+    float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
+    int64_t k0 = 0;
+    do {
+        int64_t kc = min64(FLEX_GEMM_KC, g->k - k0);
+        for (int64_t j = j0; j < j1; j += kernels->nr) {
+            int64_t n = min64(kernels->nr, j1 - j);
+            int v = n <= kernels->nr / 2 ? 1 : 2;
+            flex_tile t = {.kc = kc, .ars = g->ars, .acs = g->acs};
+            if (g->bcs == 1 && n == (int64_t)kernels->nr / 2 * v) {
+                t.b = g->b + k0 * g->brs + j;
+                t.ldb = g->brs;
+            } else {
+                pack_b_panel(g, kernels, j, n, k0, kc, panel);
+                t.b = panel;
+                t.ldb = kernels->nr;
+            }
+            for (int64_t i = 0; i < g->m; i += mr) {
+                int64_t rows = min64(mr, g->m - i);
+                t.a = g->a + i * g->ars + k0 * g->acs;
+                run_tile(g, kernels, &t, i, rows, j, n, k0, kernels->tile[rows][v]);
+            }
+        }
+        k0 += FLEX_GEMM_KC;
+    } while (k0 < g->k);
+}
+
+typedef struct direct_job {
+    const flex_gemm *g;
+    int64_t chunk;
+} direct_job;
+
+static void direct_task(void *ctx, uint32_t task)
+{
+    const direct_job *job = ctx;
+    int64_t j0 = (int64_t)task * job->chunk;
+    direct_columns(job->g, j0, min64(j0 + job->chunk, job->g->n));
+}
+
+static void direct_parallel(const flex_gemm *g, uint32_t threads)
+{
+    int64_t work = g->m * g->n * (g->k > 0 ? g->k : 1);
+    int64_t nr = flex_gemm_table()->nr;
+    if (threads == 1 || work < PARALLEL_WORK || g->n <= nr) {
+        direct_columns(g, 0, g->n);
+        return;
+    }
+    direct_job job = {g, round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr)};
+    int64_t limit = INT64_C(64) * nr;
+    job.chunk = min64(job.chunk, limit);
+    flex_parallel((uint32_t)((g->n + job.chunk - 1) / job.chunk), direct_task, &job);
+}
+
+/* Packs one panel (mr rows, all k) of the current block of A. */
+static void pack_a_task(void *ctx, uint32_t task)
+{
+    plan *p = ctx;
+    int64_t mr = p->kernels->mr;
+    int64_t i = (int64_t)task * mr;
+    int64_t rows = min64(mr, p->rows - i);
+    float *dst = p->packed_a + i * p->g->k;
+    for (int64_t k0 = 0; k0 < p->g->k; k0 += FLEX_GEMM_KC) {
+        int64_t kc = min64(FLEX_GEMM_KC, p->g->k - k0);
+        pack_a_panel(p->g, p->kernels, p->row0 + i, rows, k0, kc, dst + k0 * mr);
+    }
+}
+
+/* Asks for part `part` of `parts` of the panel of A that comes next, so that it waits in L2. */
+static void prefetch_panel(const float *panel, int64_t floats, int64_t part, int64_t parts)
+{
+    int64_t step = round_up((floats + parts - 1) / parts, 16);
+    int64_t end = min64(floats, (part + 1) * step);
+    for (int64_t i = part * step; i < end; i += 16) {
+        __builtin_prefetch(panel + i, 0, 2);
+    }
+}
+
+/* All tiles of rows i0 .. i1 of the block with the packed columns j0 .. j0+n. */
+static void run_block(plan *p, int64_t i0, int64_t i1, int64_t j0, int64_t n, int64_t k0,
+                      int64_t kc, const float *packed_b)
+{
+    const flex_gemm_kernels *kernels = p->kernels;
+    int64_t mr = kernels->mr;
+    int64_t nr = kernels->nr;
+    for (int64_t i = i0; i < i1; i += mr) {
+        flex_tile t = {.kc = kc, .ars = 1, .acs = mr, .ldb = nr};
+        t.a = p->packed_a + i * p->g->k + k0 * mr;
+        int64_t rows = min64(mr, i1 - i);
+        const float *next = t.a + mr * p->g->k;
+        for (int64_t j = 0; j < n; j += nr) {
+            if (i + mr < i1) {
+                prefetch_panel(next, mr * kc, j / nr, (n + nr - 1) / nr);
+            }
+            t.b = packed_b + j * kc;
+            flex_tile_fn fn = rows == mr ? kernels->packed : kernels->tile[rows][2];
+            run_tile(p->g, kernels, &t, p->row0 + i, rows, j0 + j, min64(nr, n - j), k0, fn);
+        }
+    }
+}
+
+static void blocked_task(plan *p, int64_t task, float *packed_b)
+{
+    int64_t nr = p->kernels->nr;
+    int64_t j0 = (task % p->n_chunks) * p->chunk;
+    int64_t n = min64(p->chunk, p->g->n - j0);
+    int64_t i0 = (task / p->n_chunks) * p->task_rows;
+    int64_t i1 = min64(i0 + p->task_rows, p->rows);
+    int64_t k0 = 0;
+    do {
+        int64_t kc = min64(FLEX_GEMM_KC, p->g->k - k0);
+        for (int64_t j = 0; j < n; j += nr) {
+            pack_b_panel(p->g, p->kernels, j0 + j, min64(nr, n - j), k0, kc, packed_b + j * kc);
+        }
+        run_block(p, i0, i1, j0, n, k0, kc, packed_b);
+        k0 += FLEX_GEMM_KC;
+    } while (k0 < p->g->k);
+}
+
+/* A slot owns one buffer for B and takes tasks until none is left. */
+static void slot_task(void *ctx, uint32_t slot)
+{
+    plan *p = ctx;
+    float *packed_b = p->packed_b + (int64_t)slot * p->b_floats;
+    for (;;) {
+        int64_t task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        if (task >= p->n_tasks) {
+            return;
+        }
+        blocked_task(p, task, packed_b);
+    }
+}
+
+static void run_plan(plan *p, void *memory, uint32_t threads)
+{
+    const flex_gemm *g = p->g;
+    int64_t mr = p->kernels->mr;
+    p->packed_a = memory;
+    p->packed_b = p->packed_a + p->a_floats;
+    p->n_chunks = (g->n + p->chunk - 1) / p->chunk;
+    for (p->row0 = 0; p->row0 < g->m; p->row0 += p->block_rows) {
+        p->rows = min64(p->block_rows, g->m - p->row0);
+        p->n_tasks = p->n_chunks * ((p->rows + p->task_rows - 1) / p->task_rows);
+        atomic_init(&p->next, 0);
+        uint32_t panels = (uint32_t)((p->rows + mr - 1) / mr);
+        if (threads > 1) {
+            flex_parallel(panels, pack_a_task, p);
+            flex_parallel(threads, slot_task, p);
+            continue;
+        }
+        for (uint32_t i = 0; i < panels; i++) {
+            pack_a_task(p, i);
+        }
+        slot_task(p, 0);
+    }
+}
+
+void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads)
+{
+    if (g->m <= 0 || g->n <= 0) {
+        return;
+    }
+    if (is_direct(g, flex_gemm_table())) {
+        direct_parallel(g, threads);
+        return;
+    }
+    plan p;
+    make_plan(&p, g, threads);
+    run_plan(&p, memory, threads);
+}
+
+void flex_gemm_serial(const flex_gemm *g, void *memory)
+{
+    flex_gemm_parallel(g, memory, 1);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * gemm_kernel.h - the per-ISA part of the f32 matrix product: micro-kernels and packers.
+ *
+ * gemm_kernel_tmpl.c is compiled once per ISA and defines one flex_gemm_kernels each. Everything
+ * about blocking, threads and memory is in gemm_driver.c. A kernel computes an element as a chain
+ * of fused multiply-adds over k, in order, from zero, then adds what `init` names; all kernels of a
+ * table do exactly that, so an element's bits do not depend on the tile it falls into.
+ */
+#ifndef BURN_PLUGINS_FLEX_GEMM_KERNEL_H
+#define BURN_PLUGINS_FLEX_GEMM_KERNEL_H
+
+#include <stdint.h>
+
+/* Largest tile of any ISA. */
+#define FLEX_MR_MAX 12
+#define FLEX_NR_MAX 32
+
+/* What a tile's sum is added to. */
+enum {
+    FLEX_INIT_ZERO = 0,
+    FLEX_INIT_C = 1,   /* what C holds */
+    FLEX_INIT_COL = 2, /* init[column] */
+    FLEX_INIT_ROW = 3  /* init[row] */
+};
+
+/* One tile: rows x (vectors of columns). B rows are `ldb` apart and dense; so are C rows. */
+typedef struct flex_tile {
+    int64_t kc;
+    const float *a;
+    int64_t ars;
+    int64_t acs;
+    const float *b;
+    int64_t ldb;
+    float *c;
+    int64_t ldc;
+    const float *init;
+    uint32_t mode;
+} flex_tile;
+
+typedef void (*flex_tile_fn)(const flex_tile *t);
+
+typedef struct flex_gemm_kernels {
+    uint32_t mr;
+    uint32_t nr;
+    /* Full tile from packed panels: A [kc][mr], B [kc][nr]. */
+    flex_tile_fn packed;
+    /* tile[rows][v]: rows 1..mr, v = 1 for nr/2 columns, 2 for nr; A and B as they lie. */
+    flex_tile_fn tile[FLEX_MR_MAX + 1][3];
+    /* dst[k * ld + j] = rows[j][k] for j < n; zero for n <= j < ld. */
+    void (*pack_rows)(float *dst, int64_t ld, const float *const *rows, int64_t n, int64_t kc);
+    /* dst[k * ld + j] = src[k * stride + j] for j < n; zero for n <= j < ld. */
+    void (*pack_copy)(float *dst, int64_t ld, const float *src, int64_t stride, int64_t n,
+                      int64_t kc);
+    /*
+     * dst[k * ld + start[r] + i] = src[offset[k] + from[r] + i] for each of the runs. Reads up to
+     * ld elements from the start of each run and writes up to ld past the end of dst.
+     */
+    void (*pack_runs)(float *dst, int64_t ld, const float *src, const int64_t *offset, int64_t kc,
+                      const int64_t *start, const int64_t *from, int64_t n_runs);
+} flex_gemm_kernels;
+
+extern const flex_gemm_kernels flex_gemm_kernels_baseline;
+#if defined(__x86_64__)
+extern const flex_gemm_kernels flex_gemm_kernels_avx2;
+extern const flex_gemm_kernels flex_gemm_kernels_avx512;
+#endif
+
+#endif /* BURN_PLUGINS_FLEX_GEMM_KERNEL_H */

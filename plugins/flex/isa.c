@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * isa.c - finds the vector instructions that both the CPU and the operating system support.
+ *
+ * CPUID says what the CPU has, XGETBV what the system saves on a thread switch; both are asked
+ * directly, so no file or environment variable can make the answer wrong. To add a level: extend
+ * the enum in isa.h, `names`, and `detect`.
+ */
+#include "isa.h"
+
+#include "flex.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+flex_isa_level flex_isa = FLEX_ISA_BASELINE;
+
+static const char *const names[] = {"baseline", "avx2", "avx512"};
+
+const char *flex_isa_name(flex_isa_level level)
+{
+    return names[level];
+}
+
+#if defined(__x86_64__) && defined(FLEX_HAS_X86_KERNELS)
+
+static uint64_t read_xcr0(void)
+{
+    uint32_t low;
+    uint32_t high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static flex_isa_level detect(void)
+{
+    enum { FMA = 1u << 12, OSXSAVE = 1u << 27, AVX = 1u << 28, F16C = 1u << 29 };
+    enum { AVX2 = 1u << 5, F = 1u << 16, DQ = 1u << 17, BW = 1u << 30 };
+    const uint32_t vl = 1u << 31;
+    uint32_t a = 0;
+    uint32_t b = 0;
+    uint32_t c = 0;
+    uint32_t d = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0) {
+        return FLEX_ISA_BASELINE;
+    }
+    const uint32_t base = FMA | OSXSAVE | AVX | F16C;
+    if ((c & base) != base || (read_xcr0() & 0x6) != 0x6) {
+        return FLEX_ISA_BASELINE;
+    }
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (b & AVX2) == 0) {
+        return FLEX_ISA_BASELINE;
+    }
+    const uint32_t wide = (uint32_t)F | DQ | BW | vl;
+    if ((b & wide) != wide || (read_xcr0() & 0xe6) != 0xe6) {
+        return FLEX_ISA_AVX2;
+    }
+    return FLEX_ISA_AVX512;
+}
+
+#else
+
+static flex_isa_level detect(void)
+{
+    return FLEX_ISA_BASELINE;
+}
+
+#endif
+
+int32_t flex_isa_init(const char *wanted, burn_err *err)
+{
+    flex_isa_level found = detect();
+    flex_isa = found;
+    if (wanted == NULL || wanted[0] == '\0') {
+        return BURN_OK;
+    }
+    for (uint32_t i = 0; i < FLEX_COUNT(names); i++) {
+        if (strcmp(wanted, names[i]) != 0) {
+            continue;
+        }
+        if (i > (uint32_t)found) {
+            return flex_fail(err, BURN_E_UNSUPPORTED,
+                             "flex: FLEX_ISA=%s, but this CPU has only %s; unset it", wanted,
+                             names[found]);
+        }
+        flex_isa = (flex_isa_level)i;
+        return BURN_OK;
+    }
+    return flex_fail(err, BURN_E_INVALID,
+                     "flex: FLEX_ISA=%s is not known; use baseline, avx2 or avx512", wanted);
+}

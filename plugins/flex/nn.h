@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * nn.h - what the neural-network kernel files share: rows that need a workspace, a shared-out loop
+ * whose tasks own a piece of it, and widening of small floats.
+ *
+ * Owns no kernel. A row with `prepare` says its workspace for one set of dims; its launch cuts that
+ * memory in the same order. Tasks are cut by data; slots only own scratch, never results.
+ */
+#ifndef BURN_PLUGINS_FLEX_NN_H
+#define BURN_PLUGINS_FLEX_NN_H
+
+#include "flex.h"
+#include "threads.h"
+
+#include <stdatomic.h>
+
+/* clang-format off */
+/* A row whose prepare depends on dims. */
+#define FLEX_ROW_PREPARED(op_id, slot_table, extra, row_name, prepare_fn, launch_fn) \
+    { (uint32_t)sizeof(burn_row), (FLEX_ROW_FLAGS & ~(uint32_t)BURN_ROW_ANY_DIMS) | (extra), (op_id), \
+      1, 1, 0, (uint16_t)FLEX_COUNT(slot_table), (uint32_t)sizeof(burn_slot), 0, (slot_table), \
+      (row_name), 1, 0, NULL, (uint32_t)sizeof(burn_guard), 0, BURN_FACT_DIMS, NULL, (prepare_fn), \
+      NULL, NULL, (launch_fn) }
+/* clang-format on */
+
+static inline int64_t flex_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t flex_round_up(int64_t x, int64_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+/* Bytes of `floats` floats, rounded up so that the next piece is 64-byte aligned. */
+static inline uint64_t flex_float_bytes(int64_t floats)
+{
+    return (uint64_t)flex_round_up(floats, 16) * sizeof(float);
+}
+
+/* Says in `out` how much workspace a launch needs. */
+static inline int32_t flex_want_workspace(burn_prepared *out, uint64_t bytes)
+{
+    out->workspace_bytes = bytes;
+    out->workspace_align = 64;
+    return BURN_OK;
+}
+
+/* The workspace of a call; NULL when the host gave none. */
+static inline void *flex_workspace(const burn_call *call)
+{
+    return call->workspace != NULL ? call->workspace->data : NULL;
+}
+
+/* Work shared out to slots: fn(ctx, item, slot) for every item, each once. */
+typedef void (*flex_item_fn)(void *ctx, int64_t item, uint32_t slot);
+
+void flex_share(int64_t n_items, uint32_t slots, flex_item_fn fn, void *ctx);
+
+/* fn(ctx, begin, end) over [0, n) in pieces of `grain`, in parallel. */
+typedef void (*flex_range_fn)(void *ctx, int64_t begin, int64_t end);
+
+void flex_ranges(int64_t n, int64_t grain, flex_range_fn fn, void *ctx);
+
+/* How many slots are worth having for n items. */
+static inline uint32_t flex_slots(int64_t n_items)
+{
+    uint32_t threads = flex_thread_count();
+    return n_items < (int64_t)threads ? (uint32_t)(n_items > 0 ? n_items : 1) : threads;
+}
+
+/* n elements of a float dtype, `stride` apart, as f32; and the reverse, dense. */
+void flex_widen(float *dst, const void *src, uint8_t dtype, int64_t stride, int64_t n);
+void flex_narrow(void *dst, uint8_t dtype, const float *src, int64_t n);
+
+/* A whole operand of a float dtype, any strides, as dense f32. */
+void flex_gather_f32(float *dst, const burn_operand *x);
+
+#endif /* BURN_PLUGINS_FLEX_NN_H */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * pointwise_f32_tmpl.c - elementwise loops of f32 and the half conversions, compiled once per ISA
+ * with ISA defined as baseline, avx2 or avx512.
+ *
+ * Owns no shape and no thread. The ops themselves are in pointwise_float.h, shared with f64. Built
+ * without contraction, so a fused multiply-add stands only where the source says so.
+ */
+#include "kernels.h"
+#include "math_f32.h"
+
+#include <burn_sdk/half.h>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+#define ISA_NAME(name) PASTE(name, ISA)
+
+extern const flex_pointwise_table ISA_NAME(flex_pointwise_f32_);
+extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
+
+/*
+ * The vector reduction of an angle is exact up to FLEX_TRIG_MAX; larger ones, infinities and NaN
+ * are done again one by one. Inputs are kept, since the output may be the same array.
+ */
+static void trig_runs(float *z, const float *x, uint64_t n, void (*run)(float *, const float *),
+                      float (*exact)(float))
+{
+    enum { RUN = 64 };
+    for (uint64_t i = 0; i < n; i += RUN) {
+        uint64_t m = n - i < RUN ? n - i : RUN;
+        float in[RUN] = {0};
+        float out[RUN];
+        memcpy(in, x + i, m * sizeof(float));
+        run(out, in);
+        int large = 0;
+        for (uint32_t k = 0; k < RUN; k++) {
+            large |= !(fm_abs(in[k]) <= FLEX_TRIG_MAX);
+        }
+        for (uint64_t k = 0; large != 0 && k < m; k++) {
+            out[k] = fm_abs(in[k]) <= FLEX_TRIG_MAX ? out[k] : exact(in[k]);
+        }
+        memcpy(z + i, out, m * sizeof(float));
+    }
+}
+
+static void sin_run(float *z, const float *x)
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        z[i] = fm_sin(x[i]);
+    }
+}
+
+static void cos_run(float *z, const float *x)
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        z[i] = fm_cos(x[i]);
+    }
+}
+
+static void tan_run(float *z, const float *x)
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        z[i] = fm_tan(x[i]);
+    }
+}
+
+static uint64_t run_sin(void *z, const void *x, uint64_t n)
+{
+    trig_runs(z, x, n, sin_run, sinf);
+    return n;
+}
+
+static uint64_t run_cos(void *z, const void *x, uint64_t n)
+{
+    trig_runs(z, x, n, cos_run, cosf);
+    return n;
+}
+
+static uint64_t run_tan(void *z, const void *x, uint64_t n)
+{
+    trig_runs(z, x, n, tan_run, tanf);
+    return n;
+}
+
+#define T float
+#define FN(name) fm_##name
+#define C(name) name##f
+#define TABLE ISA_NAME(flex_pointwise_f32_)
+#include "pointwise_float.h"
+
+static void half_to_float(void *out, const void *in, uint64_t n)
+{
+    float *z = out;
+    const uint16_t *x = in;
+    uint64_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= n; i += 8) {
+        __m128i h = _mm_loadu_si128((const __m128i *)(const void *)(x + i));
+        _mm256_storeu_ps(z + i, _mm256_cvtph_ps(h));
+    }
+#endif
+    for (; i < n; i++) {
+        z[i] = burn_half_to_float(x[i]);
+    }
+}
+
+static void float_to_half(void *out, const void *in, uint64_t n)
+{
+    uint16_t *z = out;
+    const float *x = in;
+    uint64_t i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= n; i += 8) {
+        __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm_storeu_si128((__m128i *)(void *)(z + i), h);
+    }
+#endif
+    for (; i < n; i++) {
+        z[i] = burn_float_to_half(x[i]);
+    }
+}
+
+static void bfloat_to_float(void *out, const void *in, uint64_t n)
+{
+    float *z = out;
+    const uint16_t *x = in;
+    for (uint64_t i = 0; i < n; i++) {
+        z[i] = burn_bfloat_to_float(x[i]);
+    }
+}
+
+static void float_to_bfloat(void *out, const void *in, uint64_t n)
+{
+    uint16_t *z = out;
+    const float *x = in;
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t bits = fm_bits(x[i]);
+        uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+        uint32_t nan = (bits >> 16) | 0x0040u;
+        z[i] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+    }
+}
+
+const flex_isa_table ISA_NAME(flex_isa_table_) = {
+    .f32 = &ISA_NAME(flex_pointwise_f32_),
+    .reduce = &ISA_NAME(flex_reduce_table_),
+    .half_to_float = half_to_float,
+    .float_to_half = float_to_half,
+    .bfloat_to_float = bfloat_to_float,
+    .float_to_bfloat = float_to_bfloat,
+};

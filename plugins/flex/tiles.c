@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * tiles.c - gathering, converting and threading for elementwise loops (tiles.h).
+ *
+ * Owns the tile buffers (on the stack) and the cut into tasks; knows no op.
+ */
+#include "tiles.h"
+
+#include "threads.h"
+
+#include <burn_sdk/half.h>
+#include <string.h>
+
+/* Rows at least this long are used in place instead of being gathered. */
+enum { LONG_ROW = 64 };
+
+/* One copier per element size; the strided loops are what matters here. */
+static void copy_1(uint8_t *z, const uint8_t *x, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        z[i] = x[i * stride];
+    }
+}
+
+static void copy_2(uint16_t *z, const uint16_t *x, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        z[i] = x[i * stride];
+    }
+}
+
+static void copy_4(uint32_t *z, const uint32_t *x, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        z[i] = x[i * stride];
+    }
+}
+
+static void copy_8(uint64_t *z, const uint64_t *x, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        z[i] = x[i * stride];
+    }
+}
+
+void flex_copy_run(void *out, const void *data, uint32_t size, int64_t stride, int64_t n)
+{
+    if (stride == 1 && n > 8) {
+        memcpy(out, data, (size_t)n * size);
+    } else if (size == 4) {
+        copy_4(out, data, stride, n);
+    } else if (size == 8) {
+        copy_8(out, data, stride, n);
+    } else if (size == 2) {
+        copy_2(out, data, stride, n);
+    } else {
+        copy_1(out, data, stride, n);
+    }
+}
+
+int64_t flex_offset_at(uint32_t rank, const int64_t *dims, const int64_t *strides,
+                       int64_t position)
+{
+    int64_t offset = 0;
+    for (uint32_t axis = rank; axis-- > 0;) {
+        int64_t d = dims[axis] > 0 ? dims[axis] : 1;
+        offset += position % d * strides[axis];
+        position /= d;
+    }
+    return offset;
+}
+
+void flex_gather(void *out, const void *data, uint32_t size, uint32_t rank, const int64_t *dims,
+                 const int64_t *strides, int64_t first, int64_t n)
+{
+    char *z = out;
+    const char *x = data;
+    int64_t index[BURN_MAX_RANK];
+    if (rank == 0) {
+        memcpy(z, x, size);
+        return;
+    }
+    int64_t offset = 0;
+    int64_t rest = first;
+    for (uint32_t axis = rank; axis-- > 0;) {
+        index[axis] = rest % dims[axis];
+        rest /= dims[axis];
+        offset += index[axis] * strides[axis];
+    }
+    const uint32_t last = rank - 1;
+    while (n > 0) {
+        int64_t run = dims[last] - index[last];
+        run = run < n ? run : n;
+        flex_copy_run(z, x + offset * (int64_t)size, size, strides[last], run);
+        z += run * (int64_t)size;
+        n -= run;
+        offset -= index[last] * strides[last];
+        index[last] = 0;
+        for (uint32_t axis = last; axis-- > 0;) {
+            offset += strides[axis];
+            if (++index[axis] < dims[axis]) {
+                break;
+            }
+            offset -= dims[axis] * strides[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+void flex_job_source(flex_job *job, uint32_t i, const burn_operand *x, int widen)
+{
+    flex_source *s = &job->src[i];
+    s->data = x->data;
+    s->strides = x->strides;
+    s->size = flex_size(x->dtype);
+    s->scalar = x->kind == BURN_IMMEDIATE || x->layout == BURN_LAYOUT_SCALAR;
+    s->dense = x->layout == BURN_LAYOUT_CONTIGUOUS && !s->scalar;
+    s->convert = NULL;
+    if (widen && x->dtype == BURN_F16) {
+        s->convert = flex_isa_kernels->half_to_float;
+    } else if (widen && x->dtype == BURN_BF16) {
+        s->convert = flex_isa_kernels->bfloat_to_float;
+    }
+    if ((!s->dense && !s->scalar) || s->convert != NULL) {
+        job->all_dense = 0;
+    }
+    job->n_src = i + 1;
+}
+
+void flex_job_start(flex_job *job, const burn_operand *out, int narrow)
+{
+    memset(job, 0, sizeof(*job));
+    job->rank = out->rank;
+    job->dims = out->dims;
+    job->out = out->data;
+    job->out_size = flex_size(out->dtype);
+    job->n = (uint64_t)flex_numel(out);
+    job->grain = FLEX_GRAIN;
+    job->all_dense = 1;
+    if (narrow && out->dtype == BURN_F16) {
+        job->convert_out = flex_isa_kernels->float_to_half;
+    } else if (narrow && out->dtype == BURN_BF16) {
+        job->convert_out = flex_isa_kernels->float_to_bfloat;
+    }
+    if (job->convert_out != NULL) {
+        job->all_dense = 0;
+    }
+}
+
+typedef struct tile_buffers {
+    _Alignas(64) char raw[FLEX_MAX_SOURCES][FLEX_TILE * 8];
+    _Alignas(64) float wide[FLEX_MAX_SOURCES][FLEX_TILE];
+    _Alignas(64) float out[FLEX_TILE];
+} tile_buffers;
+
+/* Where the loop finds source i of elements first .. first + n - 1. */
+static const void *tile_source(const flex_job *job, uint32_t i, tile_buffers *b, int64_t first,
+                               int64_t n, int one_row)
+{
+    const flex_source *s = &job->src[i];
+    const char *data;
+    uint64_t count = s->scalar ? 1 : (uint64_t)n;
+    if (s->scalar) {
+        data = s->data;
+    } else if (s->dense) {
+        data = s->data + first * (int64_t)s->size;
+    } else if (one_row && s->strides[job->rank - 1] == 1) {
+        int64_t offset = flex_offset_at(job->rank, job->dims, s->strides, first);
+        data = s->data + offset * (int64_t)s->size;
+    } else {
+        flex_gather(b->raw[i], s->data, s->size, job->rank, job->dims, s->strides, first, n);
+        data = b->raw[i];
+    }
+    if (s->convert != NULL) {
+        s->convert(b->wide[i], data, count);
+        return b->wide[i];
+    }
+    return data;
+}
+
+/* Elements lo .. hi - 1. Returns hi, or the first position without an answer. */
+static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
+{
+    uint32_t mode = 0;
+    const void *in[FLEX_MAX_SOURCES] = {NULL, NULL, NULL};
+    for (uint32_t i = 0; i < job->n_src; i++) {
+        mode |= job->src[i].scalar ? 1u << i : 0;
+        in[i] = job->src[i].data + (job->src[i].scalar ? 0 : lo * job->src[i].size);
+    }
+    if (job->all_dense) {
+        return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
+    }
+    tile_buffers buffers;
+    int64_t row = job->rank > 0 ? job->dims[job->rank - 1] : 1;
+    int by_row = row >= LONG_ROW && job->rank > 1;
+    for (uint64_t at = lo; at < hi;) {
+        uint64_t n = hi - at < FLEX_TILE ? hi - at : FLEX_TILE;
+        if (by_row) {
+            uint64_t left = (uint64_t)row - at % (uint64_t)row;
+            n = n < left ? n : left;
+        }
+        for (uint32_t i = 0; i < job->n_src; i++) {
+            in[i] = tile_source(job, i, &buffers, (int64_t)at, (int64_t)n, by_row);
+        }
+        char *out = job->out + at * job->out_size;
+        void *into = job->convert_out != NULL ? (void *)buffers.out : (void *)out;
+        uint64_t done = job->loop(job, into, in, n, mode);
+        if (done < n) {
+            return at + done;
+        }
+        if (job->convert_out != NULL) {
+            job->convert_out(out, buffers.out, n);
+        }
+        at += n;
+    }
+    return hi;
+}
+
+static void run_task(void *ctx, uint32_t task)
+{
+    flex_job *job = ctx;
+    uint64_t lo = task * job->grain;
+    uint64_t hi = job->n - lo < job->grain ? job->n : lo + job->grain;
+    uint64_t end = run_range(job, lo, hi);
+    if (end >= hi) {
+        return;
+    }
+    uint64_t seen = atomic_load(&job->fault);
+    while (end < seen && !atomic_compare_exchange_weak(&job->fault, &seen, end)) {
+    }
+}
+
+uint64_t flex_job_run(flex_job *job)
+{
+    if (job->n == 0) {
+        return 0;
+    }
+    /* 32-bit task numbers: huge jobs get larger tasks. */
+    while ((job->n - 1) / job->grain >= UINT32_MAX) {
+        job->grain *= 2;
+    }
+    atomic_store(&job->fault, job->n);
+    if (job->n <= job->grain) {
+        uint64_t end = run_range(job, 0, job->n);
+        return end;
+    }
+    flex_parallel((uint32_t)((job->n + job->grain - 1) / job->grain), run_task, job);
+    return atomic_load(&job->fault);
+}
