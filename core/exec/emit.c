@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * emit.c - one call of one op, from operands to outputs. See emit.h.
+ *
+ * Order: check operands, infer, resolve, reserve (handles, storages, tape node), launch. Nothing is
+ * changed before everything is reserved. Pointwise ops on dense tensors of one shape take a short
+ * way (emit_fast.c) to the same launch.
+ */
+#include "exec/emit.h"
+
+#include "base/error.h"
+#include "exec/emit_private.h"
+#include "ops/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+burni_capture_fn burni_capture_hook;
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
+{
+    err->op = e->op->def.id;
+    burni_cause *cause = burni_cause_new(err);
+    for (uint32_t j = 0; j < e->n_out; j++) {
+        e->out[j] = burni_handle_failed(e->thread, cause);
+    }
+    burni_cause_unref(cause);
+    return err->code;
+}
+
+static int32_t pass_cause(const burni_emission *e, burni_cause *cause)
+{
+    for (uint32_t j = 0; j < e->n_out; j++) {
+        e->out[j] = burni_handle_failed(e->thread, cause);
+    }
+    return cause->code;
+}
+
+/* ---- operands --------------------------------------------------------------------------------- */
+
+static int32_t check_count(const burni_emission *e, burn_err *err)
+{
+    const burn_op_def *d = &e->op->def;
+    int ok = e->op->variadic ? e->n_in >= d->n_in : e->n_in == d->n_in;
+    if (!ok || e->n_in + e->n_out > BURN_MAX_OPERANDS) {
+        return burni_fail(err, BURN_E_INVALID, "%s: %u operands given, %s%u expected", d->name,
+                          e->n_in, e->op->variadic ? "at least " : "", d->n_in);
+    }
+    if (e->n_out != d->n_out) {
+        return burni_fail(err, BURN_E_INVALID, "%s: room for %u outputs, it has %u", d->name,
+                          e->n_out, d->n_out);
+    }
+    if (e->attrs_size < d->attrs_size || e->attrs_size > BURN_MAX_ATTRS ||
+        (d->attrs_size > 0 && e->attrs == NULL)) {
+        return burni_fail(err, BURN_E_INVALID, "%s: %u bytes of attributes given, %u expected",
+                          d->name, e->attrs_size, d->attrs_size);
+    }
+    return BURN_OK;
+}
+
+static int32_t find_device(burni_emission *e, burn_err *err)
+{
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        const burn_tensor *t = e->in[i];
+        if (t == NULL || t->kind != BURN_TENSOR) {
+            continue;
+        }
+        if (e->device == NULL) {
+            e->device = t->device;
+        } else if (e->device->core != t->device->core) {
+            return burni_fail(err, BURN_E_DEVICE,
+                              "%s: operands on different devices (%s and %s); copy one with "
+                              "burn_to_device",
+                              e->op->def.name, e->device->core->name, t->device->core->name);
+        }
+    }
+    if (e->device == NULL) {
+        return burni_fail(err, BURN_E_DEVICE, "%s: no operand is a tensor, so a device is needed",
+                          e->op->def.name);
+    }
+    return BURN_OK;
+}
+
+static int32_t wrong_dtype(const burni_emission *e, uint32_t i, const char *why, burn_err *err)
+{
+    const burn_role *role = burni_op_role_in(e->op, i);
+    return burni_fail(err, BURN_E_DTYPE, "%s: operand %s has dtype %s, %s; cast it first",
+                      e->op->def.name, role->name, burn_dtype_name(e->meta[i].dtype), why);
+}
+
+/* The dtype that an immediate must take: that of the operand it is tied to, else its role's only. */
+static uint8_t immediate_dtype(const burni_emission *e, uint32_t i)
+{
+    const burn_role *role = burni_op_role_in(e->op, i);
+    if (role->same_dtype_as != 0) {
+        const burn_tensor *other = e->in[role->same_dtype_as - 1u];
+        if (other != NULL && other->kind == BURN_TENSOR) {
+            return other->dtype;
+        }
+    }
+    for (uint32_t k = 0; k < e->n_in; k++) {
+        const burn_role *tied = burni_op_role_in(e->op, k);
+        if (tied->same_dtype_as == i + 1 && e->in[k] != NULL && e->in[k]->kind == BURN_TENSOR) {
+            return e->in[k]->dtype;
+        }
+    }
+    uint64_t set = role->dtypes[0];
+    if (set != 0 && (set & (set - 1)) == 0) {
+        return (uint8_t)__builtin_ctzll(set);
+    }
+    return BURN_DTYPE_NONE;
+}
+
+/* Where an op makes its output of an attribute's dtype, the first output role has no set. */
+static uint8_t attribute_dtype(const burni_emission *e)
+{
+    for (uint32_t a = 0; a < e->op->def.n_attrs; a++) {
+        const burn_attr *attr = &e->op->def.attrs[a];
+        if (attr->type == BURN_ATTR_DTYPE && attr->offset + 4u <= e->attrs_size) {
+            uint32_t value;
+            memcpy(&value, (const char *)e->attrs + attr->offset, sizeof(value));
+            return (uint8_t)value;
+        }
+    }
+    return BURN_DTYPE_NONE;
+}
+
+static int32_t take_immediate(burni_emission *e, uint32_t i, burn_err *err)
+{
+    const burn_role *role = burni_op_role_in(e->op, i);
+    if ((role->flags & (BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE)) == 0) {
+        return burni_fail(err, BURN_E_INVALID, "%s: operand %s must be a tensor, not a scalar",
+                          e->op->def.name, role->name);
+    }
+    uint8_t dtype = immediate_dtype(e, i);
+    if (dtype == BURN_DTYPE_NONE) {
+        dtype = attribute_dtype(e);
+    }
+    if (dtype == BURN_DTYPE_NONE) {
+        dtype = e->in[i]->dtype;
+    }
+    e->meta[i].kind = BURN_IMMEDIATE;
+    e->meta[i].dtype = dtype;
+    e->meta[i].rank = 0;
+    e->meta[i].flags = 0;
+    return burni_scalar_convert(e->in[i]->dtype, e->in[i]->immediate, dtype, e->immediates[i],
+                                e->op->def.name, err);
+}
+
+static int32_t check_dtype(const burni_emission *e, uint32_t i, burn_err *err)
+{
+    const burn_role *role = burni_op_role_in(e->op, i);
+    uint8_t dtype = e->meta[i].dtype;
+    if (role->dtypes[0] != 0 && (role->dtypes[dtype / 64] >> (dtype % 64) & 1) == 0) {
+        return wrong_dtype(e, i, "which this op does not take", err);
+    }
+    if (role->same_dtype_as != 0 && e->meta[i].kind == BURN_TENSOR) {
+        const burn_meta *other = &e->meta[role->same_dtype_as - 1u];
+        if (other->kind == BURN_TENSOR && other->dtype != dtype) {
+            char why[64];
+            (void)snprintf(why, sizeof(why), "%s has %s",
+                           burni_op_role_in(e->op, role->same_dtype_as - 1u)->name,
+                           burn_dtype_name(other->dtype));
+            return wrong_dtype(e, i, why, err);
+        }
+    }
+    return BURN_OK;
+}
+
+static int32_t take_operands(burni_emission *e, burn_err *err)
+{
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        const burn_tensor *t = e->in[i];
+        const burn_role *role = burni_op_role_in(e->op, i);
+        if (t == NULL) {
+            e->meta[i].kind = BURN_ABSENT;
+            e->meta[i].dtype = 0;
+            e->meta[i].rank = 0;
+            if ((role->flags & BURN_ROLE_OPTIONAL) == 0) {
+                return burni_fail(err, BURN_E_INVALID, "%s: operand %s is missing",
+                                  e->op->def.name, role->name);
+            }
+            continue;
+        }
+        int32_t rc = BURN_OK;
+        if (t->kind == BURN_IMMEDIATE) {
+            rc = take_immediate(e, i, err);
+        } else {
+            burni_handle_meta(t, &e->meta[i]);
+            if ((role->flags & BURN_ROLE_ONLY_IMMEDIATE) != 0) {
+                rc = burni_fail(err, BURN_E_INVALID,
+                                "%s: operand %s must be a scalar (burn_scalar), not a tensor",
+                                e->op->def.name, role->name);
+            }
+            if (rc == BURN_OK && (role->flags & BURN_ROLE_STATE) != 0 &&
+                (t->storage == NULL || !t->storage->is_var)) {
+                rc = burni_fail(err, BURN_E_INVALID,
+                                "%s: operand %s must be a variable; use burn_var_update",
+                                e->op->def.name, role->name);
+            }
+        }
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        if (e->meta[i].kind != BURN_ABSENT) {
+            int32_t rc = check_dtype(e, i, err);
+            if (rc != BURN_OK) {
+                return rc;
+            }
+        }
+    }
+    return BURN_OK;
+}
+
+/* ---- shapes -------------------------------------------------------------------------------------- */
+
+static int32_t infer_pointwise(burni_emission *e, burn_err *err)
+{
+    burn_meta *out = &e->out_meta[0];
+    int first = 1;
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        if (e->meta[i].kind != BURN_TENSOR) {
+            continue;
+        }
+        if (first) {
+            uint8_t dtype = out->dtype;
+            *out = e->meta[i];
+            out->dtype = dtype;
+            first = 0;
+            continue;
+        }
+        int32_t rc = burni_broadcast(e->op->def.name, out, &e->meta[i], out, err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
+    out->kind = BURN_TENSOR;
+    if (first) {
+        out->rank = 0;
+    }
+    return BURN_OK;
+}
+
+static void default_dtypes(burni_emission *e)
+{
+    for (uint32_t j = 0; j < e->n_out; j++) {
+        const burn_role *role = burni_op_role_out(e->op, j);
+        burn_meta *out = &e->out_meta[j];
+        out->flags = 0;
+        out->kind = BURN_TENSOR;
+        out->rank = 0;
+        out->zero = 0;
+        out->dtype = BURN_DTYPE_NONE;
+        uint64_t set = role->dtypes[0];
+        uint32_t like = role->same_dtype_as;
+        if (like != 0 && like - 1 < e->n_in) {
+            out->dtype = e->meta[like - 1].dtype;
+        } else if (set != 0 && (set & (set - 1)) == 0) {
+            out->dtype = (uint8_t)__builtin_ctzll(set);
+        }
+    }
+}
+
+static int32_t infer(burni_emission *e, burn_err *err)
+{
+    default_dtypes(e);
+    if (e->op->def.infer == NULL) {
+        return infer_pointwise(e, err);
+    }
+    const burn_meta *in[BURN_MAX_OPERANDS];
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        in[i] = &e->meta[i];
+    }
+    burn_infer a = {sizeof(a), e->n_in, e->n_out, e->attrs_size, in, e->out_meta, e->attrs, err};
+    return e->op->def.infer(&a);
+}
+
+static int32_t check_outputs(const burni_emission *e, burn_err *err)
+{
+    for (uint32_t j = 0; j < e->n_out; j++) {
+        const burn_meta *out = &e->out_meta[j];
+        uint32_t size = burn_dtype_size(out->dtype);
+        int64_t n = out->rank <= BURN_MAX_RANK ? burni_numel(out->rank, out->dims) : -1;
+        if (size == 0) {
+            return burni_fail(err, BURN_E_INTERNAL, "%s: its shape rule gave output %u no dtype",
+                              e->op->def.name, j);
+        }
+        if (n < 0 || n > INT64_MAX / (int64_t)size / 2) {
+            char shape[192];
+            return burni_fail(err, BURN_E_LIMIT, "%s: an output of shape %s is too large",
+                              e->op->def.name,
+                              burni_shape_text(shape, sizeof(shape),
+                                               out->rank <= BURN_MAX_RANK ? out->rank : 0,
+                                               out->dims));
+        }
+        if ((uint64_t)n > e->device->core->limits.max_elements) {
+            return burni_fail(err, BURN_E_LIMIT,
+                              "%s: %lld elements are more than %s indexes", e->op->def.name,
+                              (long long)n, e->device->core->name);
+        }
+    }
+    return BURN_OK;
+}
+
+/* ---- outputs --------------------------------------------------------------------------------------- */
+
+/* Handles and storages of the outputs; a state op's outputs are its variables' storages. */
+static int reserve_outputs(burni_emission *e)
+{
+    for (uint32_t j = 0; j < e->n_out; j++) {
+        burn_tensor *t = burni_handle_new(e->thread, 1);
+        if (t == NULL) {
+            return 0;
+        }
+        e->out[j] = t;
+        const burn_meta *meta = &e->out_meta[j];
+        t->dtype = meta->dtype;
+        t->rank = meta->rank;
+        t->device = e->device;
+        memcpy(t->dims, meta->dims, sizeof(t->dims[0]) * meta->rank);
+        burni_handle_dense(t);
+        burni_storage *shared = burni_emit_alias_of(e, j);
+        if (shared != NULL) {
+            burni_storage_ref(shared, 1);
+            t->storage = shared;
+            continue;
+        }
+        t->storage = burni_storage_new(e->thread, e->device->core,
+                                       (uint64_t)t->numel * burn_dtype_size(t->dtype));
+        if (t->storage == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void drop_outputs(burni_emission *e, uint32_t n)
+{
+    for (uint32_t j = 0; j < n; j++) {
+        if (e->out[j] != NULL) {
+            burn_release(e->out[j]);
+            e->out[j] = NULL;
+        }
+    }
+}
+
+burni_storage *burni_emit_alias_of(const burni_emission *e, uint32_t j)
+{
+    for (uint32_t a = 0; a < e->op->def.n_aliases; a++) {
+        const burn_alias *alias = &e->op->def.aliases[a];
+        if (alias->out == j && alias->kind == BURN_ALIAS_MUST && alias->in < e->n_in &&
+            e->in[alias->in] != NULL) {
+            return e->in[alias->in]->storage;
+        }
+    }
+    return NULL;
+}
+
+/* ---- views --------------------------------------------------------------------------------------- */
+
+static int32_t emit_view(burni_emission *e, burn_err *err)
+{
+    const burn_tensor *x = e->in[0];
+    int64_t immediates[BURN_MAX_RANK];
+    for (uint32_t i = 1; i < e->n_in && i <= BURN_MAX_RANK; i++) {
+        immediates[i - 1] = (int64_t)e->immediates[i][0];
+    }
+    int64_t strides[BURN_MAX_RANK] = {0};
+    int64_t offset = x->offset;
+    burn_view a;
+    BURN_INIT(&a, burn_view);
+    a.n_immediates = e->n_in > 0 ? e->n_in - 1 : 0;
+    a.in = &e->meta[0];
+    a.in_strides = x->strides;
+    a.in_offset = x->offset;
+    a.immediates = immediates;
+    a.attrs = e->attrs;
+    a.out = &e->out_meta[0];
+    a.out_strides = strides;
+    a.out_offset = &offset;
+    a.err = err;
+    int32_t rc = e->op->def.view(&a);
+    if (rc == BURN_E_UNSUPPORTED && (x->flags & BURNI_CONTIGUOUS) == 0) {
+        burn_tensor *dense = NULL;
+        burn_tensor *const in[1] = {e->in[0]};
+        rc = burni_emit(e->thread, e->device, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &dense,
+                        1);
+        if (rc != BURN_OK) {
+            (void)burn_tensor_error(dense, err);
+            return rc;
+        }
+        x = dense;
+        a.in_strides = dense->strides;
+        a.in_offset = 0;
+        offset = 0;
+        rc = e->op->def.view(&a);
+    }
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    burn_tensor *t = burni_handle_new(e->thread, 1);
+    if (t == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", e->op->def.name);
+    }
+    t->dtype = x->dtype;
+    t->rank = e->out_meta[0].rank;
+    t->device = e->device;
+    t->offset = offset;
+    t->numel = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        t->dims[i] = e->out_meta[0].dims[i];
+        t->strides[i] = strides[i];
+        t->numel *= t->dims[i];
+    }
+    if (burni_is_dense(t->rank, t->dims, t->strides)) {
+        t->flags |= BURNI_CONTIGUOUS;
+    }
+    t->storage = x->storage;
+    burni_storage_ref(t->storage, 1);
+    e->out[0] = t;
+    return BURN_OK;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------- */
+
+/* Makes inputs dense that the row does not take as they are. */
+static int32_t copy_inputs(burni_emission *e, const burni_resolved *resolved, burn_err *err)
+{
+    for (uint32_t i = 0; i < e->n_in && i < 32; i++) {
+        if ((resolved->copy_mask >> i & 1) == 0) {
+            continue;
+        }
+        burn_tensor *dense = NULL;
+        e->thread->no_grad++;
+        e->thread->depth++;
+        int32_t rc = burni_emit(e->thread, e->device, burni_op_find(BURN_OP_COPY), NULL, 0,
+                                &e->in[i], 1, &dense, 1);
+        e->thread->depth--;
+        e->thread->no_grad--;
+        if (rc != BURN_OK) {
+            (void)burn_tensor_error(dense, err);
+            return rc;
+        }
+        e->used[i] = dense;
+        e->temporaries[e->n_temporaries++] = dense;
+    }
+    return BURN_OK;
+}
+
+static int32_t no_row(const burni_emission *e, const burni_resolved *resolved, burn_err *err)
+{
+    return burni_fail(err, BURN_E_UNSUPPORTED,
+                      "%s: %s has no kernel for it (dtype %s; %s) and it has no decomposition; "
+                      "cast the operands or choose another device",
+                      e->op->def.name, e->device->core->name, burn_dtype_name(e->meta[0].dtype),
+                      resolved->why);
+}
+
+static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
+{
+    burni_stream *stream = burni_stream_get(e->thread, e->device->core, err);
+    if (stream == NULL) {
+        return err->code;
+    }
+    burni_operands ops;
+    const burni_resolved *resolved = NULL;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        burni_describe(e, &ops);
+        burn_call call;
+        memset(&call, 0, sizeof(call));
+        call.struct_size = sizeof(call);
+        call.operand_stride = sizeof(burn_operand);
+        call.n_in = e->n_in;
+        call.n_out = e->n_out;
+        call.operands = ops.operands;
+        call.attrs = e->attrs;
+        call.attrs_size = e->attrs_size;
+        resolved = burni_resolve(&stream->resolver, e->device->core, e->op, &call, err);
+        if (resolved == NULL) {
+            return err->code;
+        }
+        int force = e->thread->decompose && e->op->def.decompose != NULL && e->thread->depth == 0;
+        if (resolved->row == NULL || force) {
+            *expanded = e->op->def.decompose != NULL;
+            return *expanded ? BURN_OK : no_row(e, resolved, err);
+        }
+        if (resolved->copy_mask == 0) {
+            break;
+        }
+        int32_t rc = copy_inputs(e, resolved, err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
+    if (!reserve_outputs(e)) {
+        drop_outputs(e, e->n_out);
+        return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", e->op->def.name);
+    }
+    for (uint32_t j = 0; j < e->n_out; j++) {
+        ops.storages[e->n_in + j] = e->out[j]->storage;
+    }
+    burni_launch launch;
+    memset(&launch, 0, sizeof(launch));
+    launch.op = e->op;
+    launch.resolved = resolved;
+    launch.attrs = e->attrs;
+    launch.attrs_size = e->attrs_size;
+    launch.n_in = e->n_in;
+    launch.n_out = e->n_out;
+    launch.operands = ops.operands;
+    launch.storages = ops.storages;
+    launch.moved = burni_emit_moved(e);
+    launch.overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
+    int32_t rc = burni_stream_append(stream, &launch);
+    if (rc != BURN_OK) {
+        drop_outputs(e, e->n_out);
+        *expanded = rc == BURN_E_UNSUPPORTED && e->op->def.decompose != NULL;
+        return *expanded ? BURN_OK
+                         : burni_fail(err, rc, "%s: %s", e->op->def.name, burn_status_text(rc));
+    }
+    return BURN_OK;
+}
+
+uint32_t burni_emit_moved(const burni_emission *e)
+{
+    uint32_t moved = 0;
+    for (uint32_t i = 0; i < e->n_in && i < 32; i++) {
+        const burn_tensor *t = e->in[i];
+        if (t != NULL && (t->flags & BURNI_MOVED) != 0 && e->used[i] == t &&
+            atomic_load_explicit(&t->refs, memory_order_acquire) == 1) {
+            moved |= 1u << i;
+        }
+    }
+    return moved;
+}
+
+/* ---- the whole call ---------------------------------------------------------------------------------- */
+
+static int32_t run_op(burni_emission *e, int taped, burn_err *err)
+{
+    int expanded = 0;
+    int32_t rc = BURN_OK;
+    if (taped && e->op->def.vjp == NULL && !e->op->view) {
+        if (e->op->def.decompose == NULL) {
+            return burni_fail(err, BURN_E_UNSUPPORTED, "%s: has no gradient: %s", e->op->def.name,
+                              e->op->def.no_vjp != NULL ? e->op->def.no_vjp : "no reason given");
+        }
+        return burni_expand(e->thread, e->device, e->op, e->attrs, e->attrs_size, e->in, e->n_in,
+                            e->out, e->n_out);
+    }
+    rc = e->op->view ? emit_view(e, err) : emit_kernel(e, err, &expanded);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    if (expanded) {
+        e->thread->no_grad++;
+        rc = burni_expand(e->thread, e->device, e->op, e->attrs, e->attrs_size, e->in, e->n_in,
+                          e->out, e->n_out);
+        e->thread->no_grad--;
+        if (rc != BURN_OK) {
+            (void)burn_tensor_error(e->out[0], err);
+            drop_outputs(e, e->n_out);
+            return rc;
+        }
+    }
+    return taped ? burni_tape(e, err) : BURN_OK;
+}
+
+static void consume_moved(burni_emission *e)
+{
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        burn_tensor *t = e->in[i];
+        if (t != NULL && (t->flags & BURNI_MOVED) != 0) {
+            for (uint32_t k = i + 1; k < e->n_in; k++) {
+                if (e->in[k] == t) {
+                    t = NULL;
+                    break;
+                }
+            }
+            burn_release(t);
+        }
+    }
+}
+
+int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op,
+                   const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
+                   burn_tensor **out, uint32_t n_out)
+{
+    if (op->simple && burni_emit_fast(thread, op, in, n_in, out)) {
+        if (__builtin_expect(thread->capture != NULL && thread->depth == 0, 0)) {
+            burni_capture_hook(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
+        }
+        return BURN_OK;
+    }
+    burni_emission e;
+    e.thread = thread;
+    e.device = device;
+    e.op = op;
+    e.attrs = attrs_size > 0 ? attrs : NULL;
+    e.attrs_size = attrs_size;
+    e.in = in;
+    e.n_in = n_in;
+    e.out = out;
+    e.n_out = n_out;
+    e.n_temporaries = 0;
+    burn_err err = BURN_ERR_INIT;
+    for (uint32_t j = 0; j < n_out; j++) {
+        out[j] = NULL;
+    }
+    int32_t rc = check_count(&e, &err);
+    if (rc != BURN_OK) {
+        return burni_emit_fail(&e, &err);
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        e.used[i] = in[i];
+        if (in[i] != NULL && in[i]->cause != NULL) {
+            return pass_cause(&e, in[i]->cause);
+        }
+    }
+    rc = find_device(&e, &err);
+    if (rc == BURN_OK) {
+        rc = take_operands(&e, &err);
+    }
+    if (rc == BURN_OK) {
+        rc = infer(&e, &err);
+    }
+    if (rc == BURN_OK) {
+        rc = check_outputs(&e, &err);
+    }
+    if (rc == BURN_OK) {
+        rc = run_op(&e, burni_wants_tape(&e), &err);
+    }
+    for (uint32_t k = 0; k < e.n_temporaries; k++) {
+        burn_release(e.temporaries[k]);
+    }
+    if (rc != BURN_OK && out[0] == NULL) {
+        err.code = rc;
+        return burni_emit_fail(&e, &err);
+    }
+    if (rc == BURN_OK && thread->capture != NULL && thread->depth == 0) {
+        burni_capture_hook(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
+    }
+    consume_moved(&e);
+    return rc;
+}

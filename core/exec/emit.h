@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * emit.h - one call of one op: infer, resolve, allocate, launch, record on the tape.
+ *
+ * Everything goes through here: the public functions, decompositions, gradients, windows that run
+ * again. Outputs are fresh handles in the innermost scope, failed ones on failure.
+ */
+#ifndef BURN_CORE_EXEC_EMIT_H
+#define BURN_CORE_EXEC_EMIT_H
+
+#include "exec/stream.h"
+
+#include <burn/builder.h>
+
+/* Calls an op; `device` may be NULL where an input is a tensor. Returns the outputs' code. */
+int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op,
+                   const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
+                   burn_tensor **out, uint32_t n_out);
+
+/* Runs an op's decomposition in an inner scope; outputs are fresh handles of the outer scope. */
+int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *op,
+                     const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
+                     burn_tensor **out, uint32_t n_out);
+
+/* The builder over emit: values are handles. */
+typedef struct burni_eager {
+    burni_thread *thread;
+    burn_device *device;
+} burni_eager;
+void burni_eager_builder(burni_eager *ctx, burni_thread *thread, burn_device *device,
+                         burn_builder *out);
+
+/* Bits of a scalar in another dtype; an error when the value does not fit. */
+int32_t burni_scalar_convert(uint8_t from, const uint64_t bits[2], uint8_t to, uint64_t out[2],
+                             const char *what, burn_err *err);
+double burni_scalar_f64(uint8_t dtype, const uint64_t bits[2]);
+
+/* Hook of the capture layer: sees each op that the application itself called. */
+typedef void (*burni_capture_fn)(struct burni_capture *capture, const burni_op *op,
+                                 const void *attrs, uint32_t attrs_size, burn_tensor *const *in,
+                                 uint32_t n_in, burn_tensor *const *out, uint32_t n_out);
+extern burni_capture_fn burni_capture_hook;
+
+#endif /* BURN_CORE_EXEC_EMIT_H */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * emit_private.h - what the parts of one emission share: emit.c, emit_fast.c, describe.c, tape.c and
+ * expand.c. Nobody else includes it.
+ */
+#ifndef BURN_CORE_EXEC_EMIT_PRIVATE_H
+#define BURN_CORE_EXEC_EMIT_PRIVATE_H
+
+#include "exec/emit.h"
+
+/* One call in the making. Arrays are filled up to n_in / n_out only. */
+typedef struct burni_emission {
+    burni_thread *thread;
+    burn_device *device;
+    const burni_op *op;
+    const void *attrs;
+    uint32_t attrs_size;
+    uint32_t n_in;
+    uint32_t n_out;
+    uint32_t n_temporaries;
+    burn_tensor *const *in;
+    burn_tensor **out;
+    burn_tensor *used[BURN_MAX_OPERANDS]; /* the inputs, or dense copies of them */
+    burn_tensor *temporaries[BURN_MAX_OPERANDS];
+    burn_meta meta[BURN_MAX_OPERANDS];
+    burn_meta out_meta[BURN_MAX_OPERANDS];
+    uint64_t immediates[BURN_MAX_OPERANDS][2];
+} burni_emission;
+
+/* Operands as a row will see them, but for memory: `offset` is the view's offset in bytes. */
+typedef struct burni_operands {
+    burn_operand operands[BURN_MAX_OPERANDS];
+    burni_storage *storages[BURN_MAX_OPERANDS];
+    int64_t dims[BURN_MAX_OPERANDS][BURN_MAX_RANK];
+    int64_t strides[BURN_MAX_OPERANDS][BURN_MAX_RANK];
+} burni_operands;
+
+/* Describes the operands; pointwise ones are broadcast and coalesced. (describe.c) */
+void burni_describe(burni_emission *e, burni_operands *out);
+
+/* The short way: dense operands of one shape, scalars. 1 when it did the call. (emit_fast.c) */
+int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                    uint32_t n_in, burn_tensor **out);
+
+/* 1 when the call must be recorded. (tape.c) */
+int burni_wants_tape(const burni_emission *e);
+/* Records it: hangs a node from the outputs. */
+int32_t burni_tape(burni_emission *e, burn_err *err);
+
+burni_storage *burni_emit_alias_of(const burni_emission *e, uint32_t j);
+uint32_t burni_emit_moved(const burni_emission *e);
+int32_t burni_emit_fail(const burni_emission *e, burn_err *err);
+
+#endif /* BURN_CORE_EXEC_EMIT_PRIVATE_H */

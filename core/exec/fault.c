@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fault.c - fault words and snapshots. See fault.h.
+ */
+#include "exec/fault.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <string.h>
+
+#define MAX_PARENTS 16
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+void burni_fault_unref(burni_fault *fault)
+{
+    if (fault == NULL || atomic_fetch_sub_explicit(&fault->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    for (uint32_t i = 0; i < fault->n_parents; i++) {
+        burni_fault_unref(fault->parents[i]);
+    }
+    if (fault->block != NULL) {
+        burni_device *device = fault->stream->device;
+        burni_pool_give_shared(&device->pool, fault->block, burni_snapshot_take(device));
+    }
+    burni_cause_unref(fault->cause);
+    burni_free(fault);
+}
+
+/* Open faults of the inputs, each once. */
+static uint32_t collect(const burni_launch *launch, burni_fault **found)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < launch->n_in && n < MAX_PARENTS; i++) {
+        burni_storage *s = launch->storages[i];
+        burni_fault *f = s != NULL ? s->fault : NULL;
+        if (f == NULL || atomic_load(&f->state) == 1) {
+            continue;
+        }
+        int known = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            known |= found[k] == f;
+        }
+        if (!known) {
+            found[n++] = f;
+        }
+    }
+    return n;
+}
+
+static int32_t add_word(burni_stream *stream, burni_fault *f, burn_operand *word, burn_err *err)
+{
+    const burn_device_api *api = stream->device->api;
+    f->block = burni_pool_take(&stream->device->pool, &stream->cache, sizeof(burn_fault), err);
+    if (f->block == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    memset(word, 0, sizeof(*word));
+    word->kind = BURN_TENSOR;
+    word->dtype = BURN_U8;
+    word->buffer = f->block->page->buffer;
+    word->offset = f->block->offset;
+    word->data = f->block->page->host != NULL ? f->block->page->host + f->block->offset : NULL;
+    return api->fill(stream->queue, word->buffer, word->offset, sizeof(burn_fault), 0, err);
+}
+
+int32_t burni_fault_for_launch(burni_stream *stream, const burni_launch *launch, burni_fault **out,
+                               burn_operand *word, burn_err *err)
+{
+    burni_fault *parents[MAX_PARENTS];
+    uint32_t n = collect(launch, parents);
+    int own = (launch->resolved->row->flags & BURN_ROW_FAULTS) != 0;
+    *out = NULL;
+    if (!own && n == 0) {
+        return BURN_OK;
+    }
+    if (!own && n == 1) {
+        atomic_fetch_add(&parents[0]->refs, 1);
+        *out = parents[0];
+        return BURN_OK;
+    }
+    burni_fault *f = burni_calloc(1, sizeof(*f) + n * sizeof(f->parents[0]));
+    if (f == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+    }
+    atomic_init(&f->refs, 1);
+    f->stream = stream;
+    f->op = launch->op;
+    if (own) {
+        int32_t rc = add_word(stream, f, word, err);
+        if (rc != BURN_OK) {
+            burni_fault_unref(f);
+            return rc;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        atomic_fetch_add(&parents[i]->refs, 1);
+        f->parents[f->n_parents++] = parents[i];
+    }
+    *out = f;
+    return BURN_OK;
+}
+
+void burni_fault_attach(const burni_launch *launch, burni_fault *fault, uint64_t point)
+{
+    if (fault != NULL && fault->block != NULL && fault->point == 0) {
+        fault->point = point;
+    }
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s == NULL || s->fault == fault) {
+            continue;
+        }
+        burni_fault_unref(s->fault);
+        s->fault = fault;
+        if (fault != NULL) {
+            atomic_fetch_add(&fault->refs, 1);
+        }
+    }
+}
+
+static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word)
+{
+    burn_err err = BURN_ERR_INIT;
+    const char *name = f->op->def.name;
+    if (word->code == BURN_E_DATA && word->bound > 0) {
+        (void)burni_fail(&err, word->code,
+                         "%s: value %lld at position %lld of operand %u is not in 0..%lld", name,
+                         (long long)word->value, (long long)word->position, word->operand,
+                         (long long)word->bound - 1);
+    } else if (word->code == BURN_E_DATA) {
+        (void)burni_fail(&err, word->code, "%s: bad value %lld at position %lld of operand %u",
+                         name, (long long)word->value, (long long)word->position, word->operand);
+    } else {
+        (void)burni_fail(&err, word->code, "%s: the kernel failed: %s", name,
+                         burn_status_text(word->code));
+    }
+    err.op = f->op->def.id;
+    return burni_cause_new(&err);
+}
+
+/* Looks at a fault and those it depends on. Returns the first cause, NULL when all is well. */
+static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, int32_t *rc)
+{
+    int32_t state = atomic_load_explicit(&f->state, memory_order_acquire);
+    if (state != 0) {
+        return state == 2 ? f->cause : NULL;
+    }
+    for (uint32_t i = 0; i < f->n_parents; i++) {
+        burni_cause *cause = look(stream, f->parents[i], err, rc);
+        if (cause != NULL || *rc != BURN_OK) {
+            return cause;
+        }
+    }
+    if (f->block == NULL) {
+        return NULL;
+    }
+    const burn_device_api *api = stream->device->api;
+    burn_fault word = {0};
+    uint64_t point = atomic_load(&stream->submitted) + 1;
+    *rc = api->host_wait(f->stream->queue, f->point, UINT64_MAX, err);
+    if (*rc == BURN_OK) {
+        *rc = api->copy_out(stream->queue, &word, f->block->page->buffer, f->block->offset,
+                            sizeof(word), err);
+    }
+    if (*rc == BURN_OK) {
+        *rc = api->signal(stream->queue, point, err);
+    }
+    if (*rc == BURN_OK) {
+        atomic_store(&stream->submitted, point);
+        *rc = api->host_wait(stream->queue, point, UINT64_MAX, err);
+    }
+    if (*rc != BURN_OK || word.code == 0) {
+        if (*rc == BURN_OK) {
+            atomic_store_explicit(&f->state, 1, memory_order_release);
+        }
+        return NULL;
+    }
+    f->cause = cause_from_word(f, &word);
+    burni_device_latch(stream->device, f->cause);
+    atomic_store_explicit(&f->state, 2, memory_order_release);
+    return f->cause;
+}
+
+int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
+{
+    burni_stream *stream = burni_stream_get(thread, s->device, err);
+    if (stream == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    (void)pthread_mutex_lock(&s->device->fault_lock);
+    int32_t rc = BURN_OK;
+    burni_cause *cause = look(stream, s->fault, err, &rc);
+    (void)pthread_mutex_unlock(&s->device->fault_lock);
+    if (cause != NULL) {
+        burni_storage_fail(s, cause);
+        burni_cause_write(cause, err);
+        return cause->code;
+    }
+    return rc;
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------------- */
+
+typedef struct burni_snapshot {
+    uint64_t ticket;
+    uint32_t n;
+    uint32_t zero;
+    struct burni_snapshot *next;
+    struct {
+        burni_stream *stream;
+        uint64_t point;
+    } at[];
+} burni_snapshot;
+
+uint64_t burni_snapshot_take(burni_device *device)
+{
+    if (device->synchronous) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&device->lock);
+    uint32_t n = 0;
+    for (burni_stream *s = device->streams; s != NULL; s = s->next) {
+        n++;
+    }
+    burni_snapshot *shot = burni_alloc(sizeof(*shot) + n * sizeof(shot->at[0]));
+    uint64_t ticket = UINT64_MAX; /* never passes: the block is lost rather than reused too soon */
+    if (shot != NULL) {
+        ticket = ++device->next_snapshot;
+        shot->ticket = ticket;
+        shot->n = 0;
+        for (burni_stream *s = device->streams; s != NULL; s = s->next) {
+            shot->at[shot->n].stream = s;
+            shot->at[shot->n++].point = atomic_load(&s->submitted);
+        }
+        shot->next = device->snapshots;
+        device->snapshots = shot;
+    }
+    (void)pthread_mutex_unlock(&device->lock);
+    return ticket;
+}
+
+static int reached(burni_device *device, const burni_snapshot *shot)
+{
+    for (uint32_t i = 0; i < shot->n; i++) {
+        uint64_t value = 0;
+        if (device->api->reached(shot->at[i].stream->queue, &value, NULL) != BURN_OK ||
+            value < shot->at[i].point) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int burni_snapshot_passed(void *user, uint64_t ticket)
+{
+    burni_device *device = user;
+    if (ticket == 0 || ticket == UINT64_MAX) {
+        return ticket == 0;
+    }
+    (void)pthread_mutex_lock(&device->lock);
+    int passed = 1;
+    for (burni_snapshot **link = &device->snapshots; *link != NULL;) {
+        burni_snapshot *shot = *link;
+        if (shot->ticket > ticket) {
+            link = &shot->next;
+        } else if (reached(device, shot)) {
+            /* Points only grow: whatever is older has passed as well. */
+            *link = NULL;
+            while (shot != NULL) {
+                burni_snapshot *older = shot->next;
+                burni_free(shot);
+                shot = older;
+            }
+        } else {
+            passed = shot->ticket != ticket && passed;
+            link = &shot->next;
+        }
+    }
+    (void)pthread_mutex_unlock(&device->lock);
+    return passed;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * resolve.c - matching rows and caching the answer. See resolve.h for the key.
+ */
+#include "exec/resolve.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#include <burn/plugin.h>
+#include <stdio.h>
+#include <string.h>
+
+uint8_t burni_layout_of(uint32_t rank, const int64_t *dims, const int64_t *strides)
+{
+    if (burni_is_dense(rank, dims, strides)) {
+        return BURN_LAYOUT_CONTIGUOUS;
+    }
+    uint32_t outer = 0;
+    while (outer < rank && (strides[outer] == 0 || dims[outer] == 1)) {
+        outer++;
+    }
+    if (outer == rank) {
+        return BURN_LAYOUT_SCALAR;
+    }
+    if (outer > 0 && burni_is_dense(rank - outer, dims + outer, strides + outer)) {
+        return BURN_LAYOUT_VECTOR;
+    }
+    return strides[rank - 1] == 1 ? BURN_LAYOUT_ROWS : BURN_LAYOUT_STRIDED;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+#define MIX(hash, x) (((hash) ^ (uint64_t)(x)) * UINT64_C(0x9E3779B97F4A7C15))
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, uint32_t size)
+{
+    const unsigned char *p = bytes;
+    while (size >= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = MIX(hash, word);
+        hash ^= hash >> 29;
+        p += 8;
+        size -= 8;
+    }
+    for (uint32_t i = 0; i < size; i++) {
+        hash = MIX(hash, p[i]);
+    }
+    return hash ^ (hash >> 32);
+}
+
+static uint64_t layout_code(uint8_t layout)
+{
+    return (uint64_t)__builtin_ctz(layout | 32u) + 1;
+}
+
+static void make_key(const burni_rows *rows, const burn_call *call, uint64_t *key, uint64_t *facts)
+{
+    uint64_t k = 0;
+    uint64_t f = call->flags;
+    uint32_t n = call->n_in + call->n_out;
+    for (uint32_t i = 0; i < n; i++) {
+        const burn_operand *o = &call->operands[i];
+        uint64_t layout = o->kind == BURN_TENSOR ? layout_code(o->layout) : 8u + o->kind;
+        uint64_t byte = o->dtype | (layout << 4);
+        if (i < 8) {
+            k |= (byte & 0xFF) << (8 * i);
+        } else {
+            f = MIX(f, byte);
+        }
+        f = MIX(f, o->rank + 1u);
+        if (rows->key_dims && o->kind == BURN_TENSOR) {
+            f = hash_bytes(f, o->dims, (uint32_t)(o->rank * sizeof(int64_t)));
+        }
+    }
+    if (call->attrs_size > 0) {
+        f = hash_bytes(f, call->attrs, call->attrs_size);
+    }
+    *key = k;
+    *facts = f;
+}
+
+/* ---- matching -------------------------------------------------------------------------------- */
+
+static const burn_slot *slot_at(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out)
+{
+    /* A variadic op has more inputs than slots: the last input slot serves the rest. */
+    uint32_t slots_in = row->n_slots > n_out ? row->n_slots - n_out : 0;
+    uint32_t index = i < n_in ? (i < slots_in ? i : slots_in - 1) : slots_in + (i - n_in);
+    return (const burn_slot *)(const void *)((const char *)row->slots +
+                                             (size_t)index * row->slot_stride);
+}
+
+static int has_dtype(const burn_slot *slot, uint8_t dtype)
+{
+    return (int)(slot->dtypes[dtype / 64] >> (dtype % 64) & 1);
+}
+
+/* 0: fits; 1: fits after making it dense; -1: does not fit. */
+static int match_slot(const burn_row *row, const burn_call *call, uint32_t i)
+{
+    const burn_slot *slot = slot_at(row, i, call->n_in, call->n_out);
+    const burn_operand *o = &call->operands[i];
+    if (o->kind == BURN_ABSENT) {
+        return slot->may_be_absent ? 0 : -1;
+    }
+    if (!has_dtype(slot, o->dtype)) {
+        return -1;
+    }
+    if (slot->same_dtype_as != 0 && slot->same_dtype_as - 1u < call->n_in + call->n_out) {
+        const burn_operand *other = &call->operands[slot->same_dtype_as - 1u];
+        if (other->kind != BURN_ABSENT && other->dtype != o->dtype) {
+            return -1;
+        }
+    }
+    if (o->kind == BURN_IMMEDIATE) {
+        return slot->immediate_ok ? 0 : -1;
+    }
+    if (o->rank < slot->rank_min || o->rank > slot->rank_max) {
+        return -1;
+    }
+    if ((slot->layouts & o->layout) != 0) {
+        return 0;
+    }
+    return i < call->n_in && (slot->layouts & BURN_LAYOUT_CONTIGUOUS) != 0 ? 1 : -1;
+}
+
+int burni_guards_hold(const burn_row *row, const burn_call *call)
+{
+    for (uint32_t g = 0; g < row->n_guards; g++) {
+        const burn_guard *guard =
+            (const burn_guard *)(const void *)((const char *)row->guards +
+                                               (size_t)g * row->guard_stride);
+        if (guard->operand >= call->n_in + call->n_out) {
+            return 0;
+        }
+        const burn_operand *o = &call->operands[guard->operand];
+        int dim = guard->dim < 0 ? guard->dim + o->rank : guard->dim;
+        if (dim < 0 || dim >= o->rank) {
+            return 0;
+        }
+        int64_t size = o->dims[dim];
+        if ((guard->multiple_of > 0 && size % guard->multiple_of != 0) || size < guard->min ||
+            (guard->max > 0 && size > guard->max)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int match_row(const burni_op *op, const burn_row *row, const burn_call *call,
+                     uint32_t *copy_mask)
+{
+    uint32_t slots_in = row->n_slots > call->n_out ? row->n_slots - call->n_out : 0;
+    if (row->n_slots < call->n_out || (slots_in == 0 && call->n_in > 0) ||
+        (!op->variadic && slots_in < call->n_in)) {
+        return 0;
+    }
+    if (op->def.revision < row->revision_min || op->def.revision > row->revision_max) {
+        return 0;
+    }
+    *copy_mask = 0;
+    for (uint32_t i = 0; i < call->n_in + call->n_out; i++) {
+        int fit = match_slot(row, call, i);
+        if (fit < 0) {
+            return 0;
+        }
+        if (fit > 0 && i < 32) {
+            *copy_mask |= 1u << i;
+        } else if (fit > 0) {
+            return 0;
+        }
+    }
+    return burni_guards_hold(row, call);
+}
+
+/* ---- filling the cache ------------------------------------------------------------------------- */
+
+static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *call)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_call probe = *call;
+    probe.err = &err;
+    if (row->check != NULL && row->check(&probe) != BURN_OK) {
+        (void)snprintf(r->why, sizeof(r->why), "%.24s: %.64s", row->name, err.text);
+        return 0;
+    }
+    burn_prepared prepared;
+    BURN_INIT(&prepared, burn_prepared);
+    prepared.in_place_mask = row->in_place_mask;
+    if (row->prepare != NULL && row->prepare(&probe, &prepared) != BURN_OK) {
+        (void)snprintf(r->why, sizeof(r->why), "%.24s: %.64s", row->name, err.text);
+        return 0;
+    }
+    r->row = row;
+    r->state = prepared.state;
+    r->workspace_bytes = prepared.workspace_bytes;
+    r->in_place_mask = prepared.in_place_mask;
+    return 1;
+}
+
+static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *call)
+{
+    uint32_t copies[2] = {0, 0};
+    /* First the rows that take the operands as they are, then those that want copies. */
+    for (int with_copies = 0; with_copies < 2 && r->row == NULL; with_copies++) {
+        for (uint32_t i = 0; i < rows->count && r->row == NULL; i++) {
+            uint32_t mask = 0;
+            if (match_row(r->op, rows->rows[i], call, &mask) && (mask != 0) == with_copies &&
+                accept_row(r, rows->rows[i], call)) {
+                copies[with_copies] = mask;
+            }
+        }
+    }
+    r->copy_mask = copies[0] | copies[1];
+    if (r->row == NULL && r->why[0] == '\0') {
+        (void)snprintf(r->why, sizeof(r->why), "%u rows, none takes these dtypes and layouts",
+                       rows->count);
+    }
+}
+
+static burni_resolved *make_entry(burni_device *device, const burni_op *op, const burn_call *call,
+                                  uint64_t key, uint64_t facts)
+{
+    burni_resolved *r = burni_calloc(1, sizeof(*r) + call->attrs_size);
+    if (r == NULL) {
+        return NULL;
+    }
+    r->key = key;
+    r->facts = facts;
+    r->op = op;
+    r->attrs_size = call->attrs_size;
+    if (call->attrs_size > 0) {
+        memcpy(r->attrs, call->attrs, call->attrs_size);
+    }
+    choose(r, &device->rows[op->index], call);
+    if (burni_log_wants(BURN_LOG_DEBUG)) {
+        burni_log(BURN_LOG_DEBUG, "dispatch", "%s on %s: %s%s%s", op->def.name, device->name,
+                  r->row != NULL ? r->row->name : "no row", r->row != NULL ? "" : ", ",
+                  r->row != NULL ? "" : r->why);
+    }
+    return r;
+}
+
+static int same(const burni_resolved *r, uint64_t key, uint64_t facts, const burn_call *call)
+{
+    return r->key == key && r->facts == facts && r->attrs_size == call->attrs_size &&
+           (call->attrs_size == 0 || memcmp(r->attrs, call->attrs, call->attrs_size) == 0);
+}
+
+const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *device,
+                                    const burni_op *op, const burn_call *call, burn_err *err)
+{
+    uint64_t key;
+    uint64_t facts;
+    make_key(&device->rows[op->index], call, &key, &facts);
+    burni_resolved **head = &resolver->recent[op->index];
+    burni_resolved *found = NULL;
+    uint32_t depth = 0;
+    for (burni_resolved **link = head; *link != NULL; link = &(*link)->next) {
+        if (same(*link, key, facts, call) &&
+            ((*link)->row == NULL || burni_guards_hold((*link)->row, call))) {
+            found = *link;
+            if (depth > 2) {
+                *link = found->next;
+                found->next = *head;
+                *head = found;
+            }
+            break;
+        }
+        depth++;
+    }
+    if (found != NULL) {
+        return found;
+    }
+    burni_resolved *made = make_entry(device, op, call, key, facts);
+    if (made == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", op->def.name);
+        return NULL;
+    }
+    made->next = *head;
+    *head = made;
+    return made;
+}
+
+void burni_resolver_clear(burni_resolver *resolver)
+{
+    for (uint32_t i = 0; i < BURNI_MAX_OPS; i++) {
+        while (resolver->recent[i] != NULL) {
+            burni_resolved *r = resolver->recent[i];
+            resolver->recent[i] = r->next;
+            if (r->row != NULL && r->row->release != NULL && r->state != NULL) {
+                r->row->release(r->state);
+            }
+            burni_free(r);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * resolve.h - from a call's dtypes, layouts and ranks to a kernel row, cached.
+ *
+ * The key is exact: 4 bits of dtype and 4 of layout for each of up to 8 operands, 64 bits of facts
+ * (ranks, kinds, math mode, hash of attributes and, where a row asks for it, of dims); attributes
+ * are compared on a hit. Operands beyond 8 and unusual dtypes go into the hash. A resolver belongs
+ * to one stream, so no lock is taken. A row's layout wishes are met by copies: `copy_mask` says
+ * which inputs must be made dense first.
+ */
+#ifndef BURN_CORE_EXEC_RESOLVE_H
+#define BURN_CORE_EXEC_RESOLVE_H
+
+#include "exec/device.h"
+
+typedef struct burni_resolved {
+    uint64_t key;
+    uint64_t facts;
+    const burni_op *op;
+    const burn_row *row; /* NULL: no row, `why` says what was missing */
+    const void *state;
+    uint64_t workspace_bytes;
+    uint32_t in_place_mask;
+    uint32_t copy_mask;
+    uint32_t attrs_size;
+    uint32_t generation; /* of the device's rows */
+    char why[96];
+    struct burni_resolved *next;
+    unsigned char attrs[];
+} burni_resolved;
+
+typedef struct burni_resolver {
+    burni_resolved *recent[BURNI_MAX_OPS]; /* per op, most recent first */
+} burni_resolver;
+
+/*
+ * Finds the row for a call whose operands are described (data may be NULL). Returns NULL with
+ * BURN_E_NO_MEMORY in `err` only when memory is short; an op without a row gives an entry whose
+ * `row` is NULL.
+ */
+const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *device,
+                                    const burni_op *op, const burn_call *call, burn_err *err);
+void burni_resolver_clear(burni_resolver *resolver);
+
+/* Layout class of dims and strides. */
+uint8_t burni_layout_of(uint32_t rank, const int64_t *dims, const int64_t *strides);
+
+/* Guards of a row, evaluated for this call. */
+int burni_guards_hold(const burn_row *row, const burn_call *call);
+
+#endif /* BURN_CORE_EXEC_RESOLVE_H */

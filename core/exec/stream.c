@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * stream.c - streams: getting one, keeping records, running launches. See stream.h for the rules.
+ *
+ * Streams are never freed: when a thread ends, its stream waits for the next thread, with its queue,
+ * its blocks and its resolved rows. So a storage may always point at its writer.
+ */
+#include "exec/stream.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/fault.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- locks ---------------------------------------------------------------------------------- */
+
+static int lock_stream(burni_stream *stream)
+{
+    burni_thread *me = burni_thread_get();
+    if (atomic_load_explicit(&stream->holder, memory_order_relaxed) == me && me != NULL) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&stream->lock);
+    atomic_store_explicit(&stream->holder, me, memory_order_relaxed);
+    return 1;
+}
+
+static void unlock_stream(burni_stream *stream, int locked)
+{
+    if (locked) {
+        atomic_store_explicit(&stream->holder, NULL, memory_order_relaxed);
+        (void)pthread_mutex_unlock(&stream->lock);
+    }
+}
+
+/* ---- getting a stream ------------------------------------------------------------------------- */
+
+static burni_stream *adopt_idle(burni_device *device, burni_thread *thread)
+{
+    burni_stream *found = NULL;
+    (void)pthread_mutex_lock(&device->lock);
+    for (burni_stream *s = device->streams; s != NULL && found == NULL; s = s->next) {
+        if (s->owner == NULL) {
+            s->owner = thread;
+            found = s;
+        }
+    }
+    (void)pthread_mutex_unlock(&device->lock);
+    return found;
+}
+
+static burni_stream *make_stream(burni_device *device, burni_thread *thread, burn_err *err)
+{
+    burni_stream *s = burni_calloc(1, sizeof(*s));
+    if (s == NULL || pthread_mutex_init(&s->lock, NULL) != 0) {
+        burni_free(s);
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", device->name);
+        return NULL;
+    }
+    if (device->api->queue_create(device->handle, &s->queue, err) != BURN_OK) {
+        (void)pthread_mutex_destroy(&s->lock);
+        burni_free(s);
+        return NULL;
+    }
+    s->device = device;
+    s->window = device->window;
+    s->owner = thread;
+    (void)pthread_mutex_lock(&device->lock);
+    s->next = device->streams;
+    device->streams = s;
+    (void)pthread_mutex_unlock(&device->lock);
+    return s;
+}
+
+burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err)
+{
+    burni_stream *s = thread->streams[device->index];
+    if (__builtin_expect(s != NULL, 1)) {
+        return s;
+    }
+    s = adopt_idle(device, thread);
+    if (s == NULL) {
+        s = make_stream(device, thread, err);
+    }
+    thread->streams[device->index] = s;
+    return s;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+int32_t burni_storage_back(burni_stream *stream, burni_storage *s, burn_err *err)
+{
+    if (s->block != NULL) {
+        return BURN_OK;
+    }
+    burni_block *block = burni_pool_take(&stream->device->pool, &stream->cache, s->bytes, err);
+    if (block == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    s->block = block;
+    s->buffer = block->page->buffer;
+    s->buffer_offset = block->offset;
+    s->host = block->page->host != NULL ? block->page->host + block->offset : NULL;
+    return BURN_OK;
+}
+
+void burni_storage_fail(burni_storage *s, burni_cause *cause)
+{
+    if (s->cause == NULL) {
+        s->cause = burni_cause_ref(cause);
+    }
+    atomic_store_explicit(&s->state, BURNI_FAILED, memory_order_release);
+}
+
+/* Hook: the last reference to a storage is gone. */
+static void storage_dead(burni_storage *s)
+{
+    if (s->fault != NULL) {
+        burni_fault_unref(s->fault);
+        s->fault = NULL;
+    }
+    burni_block *block = s->block;
+    if (block == NULL) {
+        return;
+    }
+    s->block = NULL;
+    burni_device *device = s->device;
+    burni_thread *thread = burni_thread_current;
+    burni_stream *mine = thread != NULL ? thread->streams[device->index] : NULL;
+    int foreign = atomic_load_explicit(&s->foreign, memory_order_relaxed) != 0;
+    int ordered = device->synchronous || (mine != NULL && s->writer == mine && !foreign);
+    if (mine != NULL && ordered) {
+        int locked = mine->window > 1 ? lock_stream(mine) : 0;
+        burni_pool_give(&mine->cache, block);
+        unlock_stream(mine, locked);
+        return;
+    }
+    burni_pool_give_shared(&device->pool, block, burni_snapshot_take(device));
+}
+
+/* ---- running ---------------------------------------------------------------------------------- */
+
+static burni_cause *cause_of_inputs(const burni_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s != NULL && (launch->overwrite >> i & 1) == 0 &&
+            atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
+            return s->cause;
+        }
+    }
+    return NULL;
+}
+
+static void fail_outputs(burni_stream *stream, const burni_launch *launch, burni_cause *cause)
+{
+    (void)stream;
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s != NULL) {
+            burni_storage_fail(s, cause);
+        }
+    }
+}
+
+static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    burn_err full = BURN_ERR_INIT;
+    full.op = launch->op->def.id;
+    int has_name = strncmp(err->text, launch->op->def.name, strlen(launch->op->def.name)) == 0;
+    (void)burni_fail(&full, err->code, "%s%s%s", has_name ? "" : launch->op->def.name,
+                     has_name ? "" : ": ", err->text);
+    full.op = launch->op->def.id;
+    burni_cause *cause = burni_cause_new(&full);
+    fail_outputs(stream, launch, cause);
+    burni_device_latch(stream->device, cause);
+    burni_cause_unref(cause);
+    return full.code;
+}
+
+/* Hands the storage of a dying input to output 0 where the row allows it. */
+static void reuse_input(const burni_launch *launch)
+{
+    burni_storage *out = launch->storages[launch->n_in];
+    uint32_t mask = launch->resolved->in_place_mask;
+    if (mask == 0 || launch->n_out != 1 || out == NULL || out->block != NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        burni_storage *in = launch->storages[i];
+        if ((mask >> i & 1) == 0 || in == NULL || in->is_var || in->block == NULL ||
+            in->block->bytes < out->bytes || in->fault != NULL ||
+            launch->operands[i].offset != 0 ||
+            launch->operands[i].layout != BURN_LAYOUT_CONTIGUOUS) {
+            continue;
+        }
+        uint64_t uses = 0;
+        for (uint32_t k = 0; k < launch->n_in; k++) {
+            uses += launch->storages[k] == in;
+        }
+        uint64_t refs = atomic_load_explicit(&in->refs, memory_order_acquire);
+        int last_handle = (launch->moved >> i & 1) != 0 && refs == 1 && uses == 1;
+        if (!last_handle && refs != uses * BURNI_RECORD_REF) {
+            continue;
+        }
+        if (!in->device->synchronous && (in->writer != out->writer || in->foreign)) {
+            continue;
+        }
+        out->block = in->block;
+        out->buffer = in->buffer;
+        out->buffer_offset = in->buffer_offset;
+        out->host = in->host;
+        in->block = NULL;
+        return;
+    }
+}
+
+/* Points operands at memory. `offset` held the view's byte offset until now. */
+static void bind(const burni_launch *launch, burn_operand *operands)
+{
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s == NULL) {
+            continue;
+        }
+        operands[i].data = s->host != NULL ? (char *)s->host + operands[i].offset : NULL;
+        operands[i].buffer = s->buffer;
+        operands[i].offset += s->buffer_offset;
+    }
+}
+
+static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    const burn_device_api *api = stream->device->api;
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s == NULL || s->writer == NULL || s->writer == stream ||
+            atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_SUBMITTED) {
+            continue;
+        }
+        atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
+        int32_t rc = api->wait(stream->queue, s->writer->queue, s->write_point, err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
+    return BURN_OK;
+}
+
+static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
+                             const burn_operand *workspace, const burn_operand *fault,
+                             burn_err *err)
+{
+    burn_call call;
+    call.struct_size = sizeof(call);
+    call.operand_stride = sizeof(burn_operand);
+    call.n_in = launch->n_in;
+    call.n_out = launch->n_out;
+    call.n_companion = 0;
+    call.flags = launch->math;
+    call.queue = stream->queue;
+    call.state = launch->resolved->state;
+    call.operands = operands;
+    call.attrs = launch->attrs;
+    call.attrs_size = launch->attrs_size;
+    call.attrs_revision = launch->attrs_size > 0 ? 1 : 0;
+    call.workspace = workspace;
+    call.fault = fault;
+    call.tag = launch->tag;
+    call.err = err;
+    return launch->resolved->row->launch(&call);
+}
+
+static void publish(burni_stream *stream, const burni_launch *launch, uint64_t point)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s == NULL) {
+            continue;
+        }
+        if (s->writer != NULL && s->writer != stream) {
+            atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
+        }
+        s->writer = stream;
+        s->write_point = point;
+        if (s->cause != NULL) {
+            burni_cause_unref(s->cause);
+            s->cause = NULL;
+        }
+        atomic_store_explicit(&s->state, BURNI_SUBMITTED, memory_order_release);
+    }
+}
+
+/* What an asynchronous device needs around a launch: waits, the fault word, the signal. */
+static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
+                         const burn_operand *workspace, burn_err *err)
+{
+    burni_device *device = stream->device;
+    int32_t rc = wait_for_inputs(stream, launch, err);
+    burni_fault *fault = NULL;
+    burn_operand word;
+    if (rc == BURN_OK) {
+        rc = burni_fault_for_launch(stream, launch, &fault, &word, err);
+    }
+    if (rc == BURN_OK) {
+        rc = launch_kernel(stream, launch, operands, workspace,
+                           fault != NULL && fault->block != NULL ? &word : NULL, err);
+    }
+    uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+    if (rc == BURN_OK) {
+        rc = device->api->signal(stream->queue, point, err);
+    }
+    if (rc == BURN_OK) {
+        atomic_store_explicit(&stream->submitted, point, memory_order_release);
+        burni_fault_attach(launch, fault, point);
+        publish(stream, launch, point);
+    }
+    burni_fault_unref(fault);
+    return rc;
+}
+
+static int32_t run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+{
+    burni_cause *cause = cause_of_inputs(launch);
+    if (__builtin_expect(cause != NULL, 0)) {
+        fail_outputs(stream, launch, cause);
+        return BURN_OK;
+    }
+    burn_err err;
+    err.struct_size = sizeof(err);
+    err.cap = sizeof(err.text);
+    err.text[0] = '\0';
+    err.code = 0;
+    err.op = 0;
+    err.backend_code = 0;
+    if (launch->resolved->in_place_mask != 0) {
+        reuse_input(launch);
+    }
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s != NULL && s->block == NULL && burni_storage_back(stream, s, &err) != BURN_OK) {
+            (void)fail_launch(stream, launch, &err);
+            return BURN_OK;
+        }
+    }
+    bind(launch, operands);
+    burn_operand workspace;
+    burni_block *scratch = NULL;
+    if (launch->resolved->workspace_bytes > 0) {
+        scratch = burni_pool_take(&stream->device->pool, &stream->cache,
+                                  launch->resolved->workspace_bytes, &err);
+        if (scratch == NULL) {
+            (void)fail_launch(stream, launch, &err);
+            return BURN_OK;
+        }
+        memset(&workspace, 0, sizeof(workspace));
+        workspace.kind = BURN_TENSOR;
+        workspace.buffer = scratch->page->buffer;
+        workspace.offset = scratch->offset;
+        workspace.data = scratch->page->host != NULL ? scratch->page->host + scratch->offset : NULL;
+    }
+    const burn_operand *ws = scratch != NULL ? &workspace : NULL;
+    int32_t rc;
+    if (stream->device->synchronous) {
+        rc = launch_kernel(stream, launch, operands, ws, NULL, &err);
+        if (rc == BURN_OK) {
+            publish(stream, launch, 0);
+        }
+    } else {
+        rc = run_async(stream, launch, operands, ws, &err);
+    }
+    if (scratch != NULL) {
+        burni_pool_give(&stream->cache, scratch);
+    }
+    stream->n_launched++;
+    if (__builtin_expect(rc != BURN_OK, 0)) {
+        if (rc == BURN_E_UNSUPPORTED && stream->window == 1) {
+            return rc;
+        }
+        err.code = rc;
+        (void)fail_launch(stream, launch, &err);
+    }
+    return BURN_OK;
+}
+
+/* ---- records ------------------------------------------------------------------------------------ */
+
+/* Records of up to this many bytes are recycled by the stream. */
+#define SMALL_RECORD 1600u
+
+static size_t record_size(const burni_launch *launch)
+{
+    uint32_t n = launch->n_in + launch->n_out;
+    return sizeof(burni_record) + n * (sizeof(burn_operand) + sizeof(burni_storage *)) +
+           (size_t)n * 2 * BURN_MAX_RANK * sizeof(int64_t) + n * 16u + launch->attrs_size + 16;
+}
+
+static burni_record *record_new(burni_stream *stream, const burni_launch *launch)
+{
+    size_t size = record_size(launch);
+    burni_record *r = NULL;
+    if (size <= SMALL_RECORD && stream->free_records != NULL) {
+        r = stream->free_records;
+        stream->free_records = r->next;
+        return r;
+    }
+    r = burni_alloc(size <= SMALL_RECORD ? SMALL_RECORD : size);
+    if (r != NULL) {
+        r->size_class = size <= SMALL_RECORD;
+    }
+    return r;
+}
+
+static void copy_operand(burn_operand *to, const burn_operand *from, char **p)
+{
+    *to = *from;
+    int64_t *dims = (int64_t *)(void *)*p;
+    int64_t *strides = dims + BURN_MAX_RANK;
+    for (uint32_t d = 0; d < from->rank; d++) {
+        dims[d] = from->dims[d];
+        strides[d] = from->strides[d];
+    }
+    to->dims = dims;
+    to->strides = strides;
+    *p += 2 * BURN_MAX_RANK * sizeof(int64_t);
+    if (from->kind == BURN_IMMEDIATE) {
+        memcpy(*p, from->data, 16);
+        to->data = *p;
+        *p += 16;
+    }
+}
+
+/* Copies a launch and takes references: from here on the record keeps its storages alive. */
+static void fill_record(burni_stream *stream, burni_record *r, const burni_launch *launch)
+{
+    uint32_t n = launch->n_in + launch->n_out;
+    r->launch = *launch;
+    r->dead = 0;
+    char *p = (char *)(r + 1);
+    r->launch.operands = (burn_operand *)(void *)p;
+    p += n * sizeof(burn_operand);
+    r->launch.storages = (burni_storage **)(void *)p;
+    p += n * sizeof(burni_storage *);
+    for (uint32_t i = 0; i < n; i++) {
+        copy_operand(&r->launch.operands[i], &launch->operands[i], &p);
+        burni_storage *s = launch->storages[i];
+        r->launch.storages[i] = s;
+        if (s != NULL) {
+            burni_storage_ref(s, BURNI_RECORD_REF);
+        }
+    }
+    if (launch->attrs_size > 0) {
+        memcpy(p, launch->attrs, launch->attrs_size);
+        r->launch.attrs = p;
+    }
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s != NULL && atomic_load(&s->state) != BURNI_FAILED) {
+            s->writer = stream;
+            atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+        }
+    }
+    r->launch.moved = 0;
+}
+
+static void release_record(burni_stream *stream, burni_record *r)
+{
+    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
+        if (r->launch.storages[i] != NULL) {
+            burni_storage_unref(r->launch.storages[i], BURNI_RECORD_REF);
+        }
+    }
+    if (r->size_class) {
+        r->next = stream->free_records;
+        stream->free_records = r;
+    } else {
+        burni_free(r);
+    }
+}
+
+/* Nobody but dead records can see its outputs, and it has no effect. */
+static int is_dead(const burni_record *r)
+{
+    if (r->launch.op->def.effect > BURN_EFFECT_RANDOM) {
+        return 0;
+    }
+    for (uint32_t j = 0; j < r->launch.n_out; j++) {
+        burni_storage *s = r->launch.storages[r->launch.n_in + j];
+        if (s != NULL && atomic_load_explicit(&s->refs, memory_order_acquire) != BURNI_RECORD_REF) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Drops dead records, newest first, so that what only they needed dies with them. */
+static void drop_dead(burni_stream *stream)
+{
+    uint32_t kept = stream->n_records;
+    for (uint32_t i = stream->n_records; i-- > 0;) {
+        burni_record *r = stream->records[i];
+        if (is_dead(r)) {
+            release_record(stream, r);
+            stream->n_dropped++;
+        } else {
+            stream->records[--kept] = r;
+        }
+    }
+    uint32_t n = stream->n_records - kept;
+    memmove(stream->records, stream->records + kept, n * sizeof(stream->records[0]));
+    stream->n_records = n;
+}
+
+/* Runs the first `count` records. The lock is held. */
+static void run_records(burni_stream *stream, uint32_t count)
+{
+    if (count > stream->n_records) {
+        count = stream->n_records;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        burni_record *r = stream->records[i];
+        int32_t rc = run(stream, &r->launch, r->launch.operands);
+        (void)rc;
+        release_record(stream, r);
+    }
+    memmove(stream->records, stream->records + count,
+            (stream->n_records - count) * sizeof(stream->records[0]));
+    stream->n_records -= count;
+}
+
+void burni_stream_drain(burni_stream *stream)
+{
+    if (stream->window <= 1) {
+        return;
+    }
+    int locked = lock_stream(stream);
+    if (locked) {
+        drop_dead(stream);
+        run_records(stream, stream->n_records);
+    }
+    unlock_stream(stream, locked);
+}
+
+void burni_storage_launch(burni_storage *s)
+{
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_PENDING) {
+        burni_stream_drain(s->writer);
+    }
+}
+
+int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
+{
+    if (stream->window <= 1) {
+        return run(stream, launch, launch->operands);
+    }
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s != NULL && s->writer != NULL && s->writer != stream) {
+            burni_storage_launch(s);
+        }
+    }
+    int locked = lock_stream(stream);
+    if (stream->n_records >= stream->window) {
+        drop_dead(stream);
+        if (stream->n_records >= stream->window) {
+            run_records(stream, stream->n_records / 2 + 1);
+        }
+    }
+    burni_record *r = record_new(stream, launch);
+    if (r != NULL) {
+        fill_record(stream, r, launch);
+        stream->records[stream->n_records++] = r;
+    }
+    unlock_stream(stream, locked);
+    return r != NULL ? BURN_OK : BURN_E_NO_MEMORY;
+}
+
+/* ---- waiting -------------------------------------------------------------------------------------- */
+
+int32_t burni_stream_finish(burni_stream *stream, burn_err *err)
+{
+    burni_stream_drain(stream);
+    if (stream->device->synchronous) {
+        return BURN_OK;
+    }
+    uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_acquire);
+    return point == 0 ? BURN_OK
+                      : stream->device->api->host_wait(stream->queue, point, UINT64_MAX, err);
+}
+
+int32_t burni_storage_wait(burni_thread *thread, burni_storage *s, burn_err *err)
+{
+    burni_storage_launch(s);
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
+        burni_cause_write(s->cause, err);
+        return s->cause->code;
+    }
+    if (s->device->synchronous || s->writer == NULL) {
+        return BURN_OK;
+    }
+    int32_t rc = s->device->api->host_wait(s->writer->queue, s->write_point, UINT64_MAX, err);
+    if (rc == BURN_OK && s->fault != NULL) {
+        rc = burni_fault_check(thread, s, err);
+    }
+    return rc;
+}
+
+static void thread_exit(burni_thread *thread)
+{
+    for (uint32_t i = 0; i < BURNI_MAX_DEVICES; i++) {
+        burni_stream *s = thread->streams[i];
+        if (s == NULL) {
+            continue;
+        }
+        burni_stream_drain(s);
+        thread->streams[i] = NULL;
+        (void)pthread_mutex_lock(&s->device->lock);
+        s->owner = NULL;
+        (void)pthread_mutex_unlock(&s->device->lock);
+    }
+}
+
+__attribute__((constructor)) static void install_hooks(void)
+{
+    burni_hooks_table.storage_dead = storage_dead;
+    burni_hooks_table.thread_exit = thread_exit;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * stream.h - where the records of one thread on one device wait, and how they run.
+ *
+ * One path for both modes: a call fills a launch, `burni_stream_append` runs it at once when the
+ * window is 1 and keeps a copy (a record) otherwise. Records run in order at a read, a sync, a full
+ * window (its older half) or when another thread needs one of their outputs; records that nobody
+ * can read any more are dropped. A stream's lock guards its records; it is taken by the owner when
+ * it appends or runs, and by a consumer that drains it. Locks never nest: a consumer drains before
+ * it touches its own stream.
+ */
+#ifndef BURN_CORE_EXEC_STREAM_H
+#define BURN_CORE_EXEC_STREAM_H
+
+#include "exec/device.h"
+#include "exec/resolve.h"
+
+#define BURNI_MAX_WINDOW 1024
+
+/* A call that is ready but for memory: `operands[i]` describes, `storages[i]` will hold. */
+typedef struct burni_launch {
+    const burni_op *op;
+    const burni_resolved *resolved;
+    const void *attrs;
+    uint32_t attrs_size;
+    uint32_t n_in;
+    uint32_t n_out;
+    uint32_t math;
+    uint32_t moved;     /* bit i: input i's handle was handed over: its storage may be taken */
+    uint32_t overwrite; /* bit i: input i is overwritten without being read */
+    uint64_t tag;
+    burn_operand *operands;
+    burni_storage **storages; /* NULL for immediates and absent operands */
+} burni_launch;
+
+typedef struct burni_record {
+    burni_launch launch; /* its arrays lie behind this struct */
+    uint32_t dead;
+    uint32_t size_class;
+    struct burni_record *next; /* free list */
+} burni_record;
+
+typedef struct burni_fault {
+    _Atomic uint32_t refs;
+    _Atomic int32_t state; /* 0 open, 1 clean, 2 failed */
+    struct burni_stream *stream;
+    burni_block *block;
+    uint64_t point;
+    const burni_op *op;
+    burni_cause *cause;
+    uint32_t n_parents;
+    uint32_t zero;
+    struct burni_fault *parents[];
+} burni_fault;
+
+typedef struct burni_fast {
+    uint64_t key;
+    const burni_resolved *resolved;
+} burni_fast;
+
+typedef struct burni_stream {
+    burni_device *device;
+    burn_queue *queue;
+    pthread_mutex_t lock;
+    _Atomic uint64_t submitted; /* last point signalled */
+    uint32_t window;
+    uint32_t n_records;
+    burni_record *records[BURNI_MAX_WINDOW];
+    burni_record *free_records;
+    burni_cache cache;
+    burni_resolver resolver;
+    burni_fast fast[BURNI_MAX_OPS]; /* the short way of pointwise ops: one exact key per op */
+    burni_thread *owner;            /* NULL: idle, waiting for a thread */
+    burni_thread *_Atomic holder;   /* who holds `lock` */
+    uint64_t n_dropped;       /* records that never ran */
+    uint64_t n_launched;
+    struct burni_stream *next;
+} burni_stream;
+
+/* The calling thread's stream on a device; NULL and an error when it can't be made. */
+burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err);
+
+/* Takes a launch: runs it, or keeps it. Failures of the work mark its outputs, they are not
+ * returned; BURN_E_UNSUPPORTED from the kernel is (window 1 only), BURN_E_NO_MEMORY when no record
+ * could be made. */
+int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch);
+
+/* Runs everything pending on a stream, whoever owns it. [any] */
+void burni_stream_drain(burni_stream *stream);
+
+/* Makes sure a storage was launched: drains its writer when it is pending elsewhere or here. */
+void burni_storage_launch(burni_storage *storage);
+
+/* Gives a storage host-visible state: waits for its point and its faults. Returns its code. */
+int32_t burni_storage_wait(burni_thread *thread, burni_storage *storage, burn_err *err);
+
+/* Memory for a storage, now. */
+int32_t burni_storage_back(burni_stream *stream, burni_storage *storage, burn_err *err);
+void burni_storage_fail(burni_storage *storage, burni_cause *cause);
+
+/* Waits until the stream's queue has done all it was given. */
+int32_t burni_stream_finish(burni_stream *stream, burn_err *err);
+
+#endif /* BURN_CORE_EXEC_STREAM_H */

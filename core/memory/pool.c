@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * pool.c - blocks and pages. See pool.h for the rules.
+ */
+#include "memory/pool.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <string.h>
+
+/* Class c holds blocks of (4 + c % 4) << (4 + c / 4) bytes: 64, 80, 96, 112, 128, 160, ... */
+uint64_t burni_pool_class_bytes(uint32_t klass)
+{
+    return (uint64_t)(4 + klass % 4) << (4 + klass / 4);
+}
+
+uint32_t burni_pool_class_of(uint64_t bytes)
+{
+    if (bytes <= 64) {
+        return 0;
+    }
+    uint32_t log = 63u - (uint32_t)__builtin_clzll(bytes - 1);
+    uint64_t quarter = UINT64_C(1) << (log - 2);
+    uint32_t step = (uint32_t)((bytes - (UINT64_C(1) << log) + quarter - 1) / quarter);
+    return (log - 6) * 4 + step;
+}
+
+int32_t burni_pool_init(burni_pool *pool, const burn_device_api *api, burn_backend_device *device,
+                        const burn_limits *limits)
+{
+    pool->api = api;
+    pool->device = device;
+    pool->limits = *limits;
+    return pthread_mutex_init(&pool->lock, NULL) == 0 ? BURN_OK : BURN_E_NO_MEMORY;
+}
+
+/* ---- pages --------------------------------------------------------------------------------- */
+
+static int reserve(burni_pool *pool, uint64_t bytes)
+{
+    uint64_t limit = atomic_load(&pool->limit);
+    uint64_t now = atomic_fetch_add(&pool->reserved, bytes) + bytes;
+    if (limit != 0 && now > limit) {
+        atomic_fetch_sub(&pool->reserved, bytes);
+        return 0;
+    }
+    uint64_t peak = atomic_load(&pool->peak_reserved);
+    while (now > peak && !atomic_compare_exchange_weak(&pool->peak_reserved, &peak, now)) {
+    }
+    return 1;
+}
+
+static burni_page *page_new(burni_pool *pool, uint64_t bytes, burn_err *err)
+{
+    if (!reserve(pool, bytes)) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY,
+                         "out of device memory: %llu more bytes would exceed the limit of %llu",
+                         (unsigned long long)bytes,
+                         (unsigned long long)atomic_load(&pool->limit));
+        return NULL;
+    }
+    burni_page *page = burni_calloc(1, sizeof(*page));
+    void *host = NULL;
+    int32_t rc = page == NULL ? burni_fail(err, BURN_E_NO_MEMORY, "out of host memory")
+                              : pool->api->alloc(pool->device, BURN_MEMORY_DEVICE, bytes,
+                                                 &page->buffer, &host, err);
+    if (rc != BURN_OK) {
+        atomic_fetch_sub(&pool->reserved, bytes);
+        burni_free(page);
+        return NULL;
+    }
+    page->host = host;
+    page->bytes = bytes;
+    atomic_fetch_add(&pool->n_allocations, 1);
+    (void)pthread_mutex_lock(&pool->lock);
+    page->next = pool->pages;
+    pool->pages = page;
+    pool->n_pages++;
+    (void)pthread_mutex_unlock(&pool->lock);
+    return page;
+}
+
+static burni_block *block_on(burni_page *page, uint32_t klass, uint64_t bytes)
+{
+    burni_block *block = burni_calloc(1, sizeof(*block));
+    if (block != NULL) {
+        block->page = page;
+        block->offset = page->used;
+        block->bytes = bytes;
+        block->klass = klass;
+        page->used += bytes;
+        page->blocks++;
+    }
+    return block;
+}
+
+static burni_block *cut_small(burni_pool *pool, burni_cache *cache, uint32_t klass, burn_err *err)
+{
+    uint64_t align = pool->limits.suballoc_align > 64 ? pool->limits.suballoc_align : 64;
+    uint64_t bytes = (burni_pool_class_bytes(klass) + align - 1) & ~(align - 1);
+    burni_page *page = cache->open_page;
+    if (page == NULL || page->used + bytes > page->bytes) {
+        page = page_new(pool, BURNI_PAGE, err);
+        if (page == NULL) {
+            return NULL;
+        }
+        if (cache->open_page != NULL) {
+            cache->open_page->open = 0;
+        }
+        page->open = 1;
+        cache->open_page = page;
+    }
+    burni_block *block = block_on(page, klass, bytes);
+    if (block == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+    }
+    return block;
+}
+
+static burni_block *whole_page(burni_pool *pool, uint32_t klass, burn_err *err)
+{
+    uint64_t bytes = burni_pool_class_bytes(klass);
+    burni_page *page = page_new(pool, bytes, err);
+    if (page == NULL) {
+        return NULL;
+    }
+    burni_block *block = block_on(page, klass, bytes);
+    if (block == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+    }
+    return block;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static burni_block *from_shared(burni_pool *pool, uint32_t klass)
+{
+    burni_block *found = NULL;
+    (void)pthread_mutex_lock(&pool->lock);
+    for (burni_block **link = &pool->shared[klass]; *link != NULL; link = &(*link)->next) {
+        if (pool->passed(pool->user, (*link)->ready)) {
+            found = *link;
+            *link = found->next;
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+static burni_block *take_slow(burni_pool *pool, burni_cache *cache, uint32_t klass, burn_err *err)
+{
+    burni_block *block = from_shared(pool, klass);
+    if (block != NULL) {
+        return block;
+    }
+    int small = burni_pool_class_bytes(klass) <= BURNI_SMALL_BLOCK &&
+                pool->limits.suballoc_align != 0;
+    block = small ? cut_small(pool, cache, klass, err) : whole_page(pool, klass, err);
+    if (block == NULL) {
+        /* Trim and try once more before the tensor fails. */
+        burni_pool_trim(pool, cache);
+        block = small ? cut_small(pool, cache, klass, err) : whole_page(pool, klass, err);
+    }
+    return block;
+}
+
+burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err)
+{
+    uint32_t klass = burni_pool_class_of(bytes);
+    if (klass >= BURNI_N_CLASSES || bytes > pool->limits.max_binding) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY,
+                         "a tensor of %llu bytes is larger than the device's limit of %llu",
+                         (unsigned long long)bytes,
+                         (unsigned long long)pool->limits.max_binding);
+        return NULL;
+    }
+    burni_block *block = cache->free[klass];
+    if (__builtin_expect(block != NULL, 1)) {
+        cache->free[klass] = block->next;
+    } else {
+        block = take_slow(pool, cache, klass, err);
+        if (block == NULL) {
+            return NULL;
+        }
+    }
+    int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) +
+                  (int64_t)block->bytes;
+    atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
+    if (now > atomic_load_explicit(&cache->peak, memory_order_relaxed)) {
+        atomic_store_explicit(&cache->peak, now, memory_order_relaxed);
+    }
+    return block;
+}
+
+void burni_pool_give(burni_cache *cache, burni_block *block)
+{
+    block->next = cache->free[block->klass];
+    cache->free[block->klass] = block;
+    int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) -
+                  (int64_t)block->bytes;
+    atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
+}
+
+void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready)
+{
+    block->ready = ready;
+    (void)pthread_mutex_lock(&pool->lock);
+    block->next = pool->shared[block->klass];
+    pool->shared[block->klass] = block;
+    (void)pthread_mutex_unlock(&pool->lock);
+}
+
+void burni_pool_adopt(burni_pool *pool, burni_cache *cache, uint64_t ready)
+{
+    for (uint32_t c = 0; c < BURNI_N_CLASSES; c++) {
+        while (cache->free[c] != NULL) {
+            burni_block *block = cache->free[c];
+            cache->free[c] = block->next;
+            burni_pool_give_shared(pool, block, ready);
+        }
+    }
+    if (cache->open_page != NULL) {
+        cache->open_page->open = 0;
+        cache->open_page = NULL;
+    }
+}
+
+/* ---- trim ------------------------------------------------------------------------------------ */
+
+/* A pass over one free list: count idle blocks per page, or unlink those of fully idle pages. */
+static void visit(burni_pool *pool, burni_block **link, int shared, int unlink)
+{
+    while (*link != NULL) {
+        burni_block *block = *link;
+        int idle = !shared || pool->passed(pool->user, block->ready);
+        if (idle && !unlink) {
+            block->page->idle++;
+        }
+        if (idle && unlink && block->page->idle == block->page->blocks && !block->page->open) {
+            *link = block->next;
+            burni_free(block);
+        } else {
+            link = &block->next;
+        }
+    }
+}
+
+static void visit_all(burni_pool *pool, burni_cache *cache, int unlink)
+{
+    for (uint32_t c = 0; c < BURNI_N_CLASSES; c++) {
+        visit(pool, &cache->free[c], 0, unlink);
+        visit(pool, &pool->shared[c], 1, unlink);
+    }
+}
+
+void burni_pool_trim(burni_pool *pool, burni_cache *cache)
+{
+    pool->quiesce(pool->user);
+    (void)pthread_mutex_lock(&pool->lock);
+    if (cache->open_page != NULL) {
+        cache->open_page->open = 0;
+        cache->open_page = NULL;
+    }
+    for (burni_page *p = pool->pages; p != NULL; p = p->next) {
+        p->idle = 0;
+    }
+    visit_all(pool, cache, 0);
+    visit_all(pool, cache, 1);
+    for (burni_page **link = &pool->pages; *link != NULL;) {
+        burni_page *page = *link;
+        if (page->blocks > 0 && page->idle == page->blocks && !page->open) {
+            *link = page->next;
+            pool->n_pages--;
+            atomic_fetch_sub(&pool->reserved, page->bytes);
+            pool->api->free(pool->device, page->buffer);
+            burni_free(page);
+        } else {
+            link = &page->next;
+        }
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * pool.h - device memory: blocks cut from pages of the backend, kept per stream.
+ *
+ * Bookkeeping is outside the memory (which may be opaque). A block freed on the stream that owns it
+ * is reused at once, in queue order; one freed elsewhere, or used by several streams, waits in the
+ * device's shared list until every stream has passed what it had submitted by then. Sizes come in
+ * four steps per power of two, so at most a quarter is wasted. Blocks above BURNI_SMALL_BLOCK are
+ * pages of their own. Nothing here synchronises with the device.
+ */
+#ifndef BURN_CORE_MEMORY_POOL_H
+#define BURN_CORE_MEMORY_POOL_H
+
+#include <burn/backend.h>
+#include <burn/device.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define BURNI_N_CLASSES 160
+#define BURNI_SMALL_BLOCK (256u * 1024u)
+#define BURNI_PAGE (2u * 1024u * 1024u)
+
+typedef struct burni_page {
+    burn_buffer *buffer;
+    char *host; /* NULL when the host cannot reach it */
+    uint64_t bytes;
+    uint64_t used; /* bytes handed out so far, for pages that are cut */
+    uint32_t blocks; /* cut so far */
+    uint32_t idle;   /* while trimming: how many of them lie in free lists */
+    uint32_t open;   /* a cache still cuts from it */
+    uint32_t zero;
+    struct burni_page *next;
+} burni_page;
+
+typedef struct burni_block {
+    burni_page *page;
+    uint64_t offset;
+    uint64_t bytes;
+    uint32_t klass;
+    uint32_t zero;
+    uint64_t ready; /* in the shared list: index of the snapshot that must pass */
+    struct burni_block *next;
+} burni_block;
+
+/* A stream's own free blocks and counters; written by its thread only. */
+typedef struct burni_cache {
+    burni_block *free[BURNI_N_CLASSES];
+    burni_page *open_page; /* the page that small blocks are cut from */
+    _Atomic int64_t in_use;
+    _Atomic int64_t peak;
+} burni_cache;
+
+typedef struct burni_pool {
+    const burn_device_api *api;
+    burn_backend_device *device;
+    burn_limits limits;
+    pthread_mutex_t lock; /* pages and shared lists */
+    burni_page *pages;
+    burni_block *shared[BURNI_N_CLASSES];
+    burni_block *spare_records; /* block structs without memory */
+    _Atomic uint64_t reserved;
+    _Atomic uint64_t peak_reserved;
+    _Atomic uint64_t n_allocations;
+    _Atomic uint64_t limit;
+    uint32_t n_pages;
+    uint32_t zero;
+    /* Says whether every stream has passed what snapshot `ready` recorded. */
+    int (*passed)(void *user, uint64_t ready);
+    /* Waits for the calling thread's queue, so that its free blocks are truly idle. */
+    void (*quiesce)(void *user);
+    void *user;
+} burni_pool;
+
+int32_t burni_pool_init(burni_pool *pool, const burn_device_api *api, burn_backend_device *device,
+                        const burn_limits *limits);
+/* A block of at least `bytes`. NULL and an error when the device has no more. [queue] */
+burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err);
+/* Gives a block back to the stream's own list. [queue] */
+void burni_pool_give(burni_cache *cache, burni_block *block);
+/* Gives a block to the shared list, to be reused when snapshot `ready` has passed. [any] */
+void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready);
+/* A dying stream's blocks go to the shared list. */
+void burni_pool_adopt(burni_pool *pool, burni_cache *cache, uint64_t ready);
+/* Returns pages of which nothing is in use and no cache holds a block to the backend. */
+void burni_pool_trim(burni_pool *pool, burni_cache *cache);
+uint64_t burni_pool_class_bytes(uint32_t klass);
+uint32_t burni_pool_class_of(uint64_t bytes);
+
+static inline uint64_t burni_block_offset(const burni_block *block)
+{
+    return block->offset;
+}
+
+#endif /* BURN_CORE_MEMORY_POOL_H */

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * tensor.h - handles, storages, causes, tape nodes and the per-thread state that owns them.
+ *
+ * A handle is a view (dtype, dims, strides, offset) of a storage; many handles may share one. A
+ * storage may have no memory yet. Counts: a handle counts its users, its scope slot, tape nodes and
+ * live calls together; a storage counts handles in the low half of `refs` and pending records in
+ * the high half, so that "somebody can still read it" and "somebody still runs on it" are told
+ * apart. Handles, storages and nodes come from free lists of the thread; nothing is zeroed that is
+ * not read. What runs work (devices, streams, pools) lives above and is reached through the hooks.
+ */
+#ifndef BURN_CORE_TENSOR_TENSOR_H
+#define BURN_CORE_TENSOR_TENSOR_H
+
+#include <burn/call.h>
+#include <burn/grad.h>
+#include <burn/op_def.h>
+#include <burn/tensor.h>
+#include <stdatomic.h>
+
+struct burni_device;
+struct burni_stream;
+struct burni_block;
+struct burni_fault;
+struct burni_op;
+
+struct burn_device {
+    struct burni_device *core;
+    uint32_t autodiff;
+};
+
+/* The first cause of a failure, shared by everything that depends on it. */
+typedef struct burni_cause {
+    _Atomic uint32_t refs; /* UINT32_MAX: immortal */
+    int32_t code;
+    uint64_t op;
+    char text[232];
+} burni_cause;
+
+burni_cause *burni_cause_new(const burn_err *err);
+burni_cause *burni_cause_ref(burni_cause *cause);
+void burni_cause_unref(burni_cause *cause);
+void burni_cause_write(const burni_cause *cause, burn_err *err);
+/* What a tensor carries when not even a cause could be allocated. */
+extern burni_cause burni_cause_no_memory;
+
+/* "Has memory" (block or host address) and "ready" are different things. */
+enum {
+    BURNI_NONE = 0,      /* not launched */
+    BURNI_PENDING = 1,   /* a record of `writer` will write it */
+    BURNI_SUBMITTED = 2, /* launched: written when `writer`'s queue reaches `write_point` */
+    BURNI_FAILED = 3     /* `cause` */
+};
+
+#define BURNI_RECORD_REF (UINT64_C(1) << 32)
+#define BURNI_HANDLES(refs) ((uint32_t)(refs))
+
+typedef struct burni_storage {
+    _Atomic uint64_t refs;
+    _Atomic int32_t state;
+    uint32_t is_var; /* the current storage of a variable */
+    struct burni_device *device;
+    struct burni_stream *writer;
+    uint64_t write_point;
+    void *host; /* address of byte 0, NULL: none or no memory yet */
+    burn_buffer *buffer;
+    uint64_t buffer_offset;
+    struct burni_block *block;
+    uint64_t bytes;
+    burni_cause *cause;
+    struct burni_fault *fault; /* faults that may still surface, NULL: none */
+    _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
+    uint32_t zero;
+    struct burni_storage *next; /* free list */
+} burni_storage;
+
+typedef struct burni_node burni_node;
+
+enum {
+    BURNI_CONTIGUOUS = 1, /* dense and row-major */
+    BURNI_MOVED = 2       /* burn_move: the next call consumes it */
+};
+
+struct burn_tensor {
+    _Atomic uint32_t refs;
+    uint32_t scope_slot; /* 1 + index in the thread's scope stack, 0 = none */
+    uint8_t kind;        /* BURN_TENSOR or BURN_IMMEDIATE */
+    uint8_t dtype;
+    uint8_t rank;
+    uint8_t flags;
+    uint32_t out_index; /* which output of `node` */
+    burn_device *device;
+    burni_storage *storage;
+    int64_t offset; /* elements */
+    int64_t numel;
+    burni_node *node;   /* NULL: not tracked */
+    burni_cause *cause; /* not NULL: failed at the call */
+    int64_t dims[BURN_MAX_RANK];
+    union {
+        int64_t strides[BURN_MAX_RANK];
+        uint64_t immediate[2]; /* kind BURN_IMMEDIATE: the bits, in `dtype` */
+        burn_tensor *next;     /* free list */
+    };
+};
+
+/* ---- tape ------------------------------------------------------------------------------- */
+
+typedef struct burni_edge {
+    burni_node *node; /* NULL: this input is not tracked */
+    uint32_t out_index;
+    uint32_t zero;
+} burni_edge;
+
+/* One recorded op, or a leaf (op NULL). Followed in memory by edges, saved values, metas, attrs. */
+struct burni_node {
+    _Atomic uint32_t refs;
+    uint32_t depth; /* 1 + the deepest input; a leaf has 0 */
+    const struct burni_op *op;
+    uint32_t n_in;
+    uint32_t n_out;
+    uint32_t attrs_size;
+    uint32_t size_class;
+    _Atomic uint32_t used; /* a backward pass dropped the saved values */
+    uint32_t zero;
+    uint64_t leaf_id;
+    burni_edge *edges;      /* n_in */
+    burn_tensor **saved_in; /* n_in */
+    burn_tensor **saved_out;
+    burn_meta *in_meta;  /* n_in */
+    burn_meta *out_meta; /* n_out */
+    void *attrs;
+    burni_node *next; /* work list of the release */
+};
+
+/* A node with room for those counts; NULL when memory is short. refs is 1. */
+burni_node *burni_node_new(const struct burni_op *op, uint32_t n_in, uint32_t n_out,
+                           uint32_t attrs_size);
+burni_node *burni_node_ref(burni_node *node);
+/* Releases without recursion, however long the chain. */
+void burni_node_unref(burni_node *node);
+/* Drops saved values only. */
+void burni_node_drop_saved(burni_node *node);
+
+/* ---- per thread --------------------------------------------------------------------------- */
+
+#define BURNI_MAX_DEVICES 64
+
+typedef struct burni_thread {
+    burn_tensor *free_handles;
+    burni_storage *free_storages;
+    burni_node *free_nodes;
+    burn_tensor **scope_items;
+    uint32_t n_items;
+    uint32_t cap_items;
+    uint32_t *scope_marks;
+    uint32_t n_marks;
+    uint32_t cap_marks;
+    uint32_t no_grad;
+    uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
+    uint32_t decompose; /* force decompositions (tests) */
+    uint64_t rng_seed;
+    uint64_t rng_counter;
+    struct burni_capture *capture;
+    struct burni_stream *streams[BURNI_MAX_DEVICES];
+} burni_thread;
+
+extern _Thread_local burni_thread *burni_thread_current
+    __attribute__((tls_model("initial-exec")));
+/* Makes the thread's state; NULL when memory is short. */
+burni_thread *burni_thread_make(void);
+
+static inline burni_thread *burni_thread_get(void)
+{
+    burni_thread *t = burni_thread_current;
+    return __builtin_expect(t != NULL, 1) ? t : burni_thread_make();
+}
+
+/* ---- hooks of the layers above -------------------------------------------------------------- */
+
+typedef struct burni_hooks {
+    void (*storage_dead)(burni_storage *storage); /* gives its memory back */
+    void (*thread_exit)(burni_thread *thread);    /* flushes and returns streams */
+} burni_hooks;
+extern burni_hooks burni_hooks_table;
+
+/* ---- handles and storages ---------------------------------------------------------------- */
+
+/* A handle with refs 1, in the innermost scope (`scoped`) or in none. NULL: no memory. Fields other
+ * than refs, scope_slot, node, cause, flags and device are the caller's to fill. */
+burn_tensor *burni_handle_new(burni_thread *thread, int scoped);
+/* A failed handle; never NULL (an immortal one when memory is short). Takes over no reference. */
+burn_tensor *burni_handle_failed(burni_thread *thread, burni_cause *cause);
+burn_tensor *burni_handle_fail(burni_thread *thread, int32_t code, uint64_t op,
+                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Another handle on the same storage, no history. */
+burn_tensor *burni_handle_alias(burni_thread *thread, const burn_tensor *of, int scoped);
+void burni_handle_free(burn_tensor *t);
+void burni_scope_remove(burni_thread *thread, burn_tensor *t);
+
+static inline burn_tensor *burni_handle_ref(burn_tensor *t)
+{
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+static inline void burni_handle_unref(burn_tensor *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    if (atomic_load_explicit(&t->refs, memory_order_acquire) == 1 ||
+        atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1) {
+        burni_handle_free(t);
+    }
+}
+
+/* A storage with one handle reference and no memory. NULL: no memory for it. */
+burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *device,
+                                 uint64_t bytes);
+void burni_storage_free(burni_storage *storage);
+
+static inline void burni_storage_ref(burni_storage *s, uint64_t kind)
+{
+    atomic_fetch_add_explicit(&s->refs, kind, memory_order_relaxed);
+}
+
+static inline void burni_storage_unref(burni_storage *s, uint64_t kind)
+{
+    if (atomic_load_explicit(&s->refs, memory_order_acquire) == kind ||
+        atomic_fetch_sub_explicit(&s->refs, kind, memory_order_acq_rel) == kind) {
+        burni_storage_free(s);
+    }
+}
+
+static inline void burni_handle_meta(const burn_tensor *t, burn_meta *meta)
+{
+    meta->flags = 0;
+    meta->kind = t->kind;
+    meta->dtype = t->dtype;
+    meta->rank = t->rank;
+    meta->zero = 0;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        meta->dims[i] = t->dims[i];
+    }
+}
+
+/* Fills dense strides, numel and the contiguous flag from dtype, rank and dims. */
+void burni_handle_dense(burn_tensor *t);
+/* 1 when dims and strides describe a dense row-major block. */
+int burni_is_dense(uint32_t rank, const int64_t *dims, const int64_t *strides);
+
+#endif /* BURN_CORE_TENSOR_TENSOR_H */
