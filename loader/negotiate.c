@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * negotiate.c - asks a plugin for its table and decides whether plugin and host speak alike.
+ *
+ * Ranges of ABI versions must share a major and overlap; the smaller newest minor is used. Then the
+ * facts of the two builds are compared one by one, each with a message that names both values. All
+ * of it happens before a single entry is called. Runs without the loader's lock. [init]
+ *
+ * With a new minor: one row in `layouts`, holding the hash of the minor before as a number.
+ */
+#include "base/error.h"
+#include "loader/entry.h"
+
+#include <string.h>
+
+#define MAJOR(version) ((version) >> 16)
+#define MINOR(version) ((version)&0xffffu)
+
+typedef struct layout_row {
+    uint32_t version;
+    uint64_t hash;
+} layout_row;
+
+/* The layout hash of each minor that this host speaks. */
+static const layout_row layouts[] = {
+    {BURN_ABI_VERSION(0, 1), BURN_LAYOUT_HASH},
+};
+
+static const char *const sanitizers[] = {"none", "address", "thread"};
+
+static const char *sanitizer_name(uint32_t kind)
+{
+    return kind < sizeof(sanitizers) / sizeof(sanitizers[0]) ? sanitizers[kind] : "unknown";
+}
+
+int32_t burni_check_range(burni_entry *e, const char *where, uint32_t oldest, uint32_t newest)
+{
+    const char *remedy = NULL;
+    if (oldest > newest || MAJOR(oldest) != MAJOR(newest)) {
+        remedy = "rebuild the plugin; its range of ABI versions makes no sense";
+    } else if (oldest > BURN_ABI_CURRENT) {
+        remedy = "update this library, or install an older plugin";
+    } else if (newest < BURN_ABI_OLDEST || MAJOR(newest) != BURN_ABI_MAJOR) {
+        remedy = "install or build a newer plugin";
+    }
+    if (remedy == NULL) {
+        return BURN_OK;
+    }
+    return burni_entry_fail(e, BURN_E_ABI, remedy,
+                            "%s says ABI %u.%u to %u.%u, this library speaks %u.%u to %u.%u", where,
+                            MAJOR(oldest), MINOR(oldest), MAJOR(newest), MINOR(newest),
+                            MAJOR(BURN_ABI_OLDEST), MINOR(BURN_ABI_OLDEST), MAJOR(BURN_ABI_CURRENT),
+                            MINOR(BURN_ABI_CURRENT));
+}
+
+/* A newer plugin's hash is of a minor that this host has never seen: nothing to compare with. */
+static int32_t check_layout(burni_entry *e, const burn_magic *theirs)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        if (layouts[i].version != theirs->abi_newest || layouts[i].hash == theirs->layout_hash) {
+            continue;
+        }
+        return burni_entry_fail(
+            e, BURN_E_ABI, "rebuild the plugin with this library's headers",
+            "its structs are laid out differently: layout hash %016llx, this library has %016llx",
+            (unsigned long long)theirs->layout_hash, (unsigned long long)layouts[i].hash);
+    }
+    return BURN_OK;
+}
+
+int32_t burni_check_magic(burni_entry *e, const burn_magic *theirs)
+{
+    static const burn_magic ours = BURN_MAGIC_INIT;
+    const char *rebuild = "rebuild the plugin with the SDK's headers and flags";
+    if (theirs->magic != ours.magic) {
+        return burni_entry_fail(e, BURN_E_ABI, rebuild,
+                                "its table has the mark 0x%08x where 0x%08x belongs", theirs->magic,
+                                ours.magic);
+    }
+    if (theirs->byte_order != ours.byte_order) {
+        return burni_entry_fail(e, BURN_E_ABI, rebuild, "its byte order is 0x%08x, ours 0x%08x",
+                                theirs->byte_order, ours.byte_order);
+    }
+    if (theirs->pointer_bits != ours.pointer_bits) {
+        return burni_entry_fail(e, BURN_E_ABI, rebuild, "its pointers have %u bits, ours %u",
+                                theirs->pointer_bits, ours.pointer_bits);
+    }
+    if (theirs->sanitizer != ours.sanitizer) {
+        return burni_entry_fail(e, BURN_E_ABI, "build both with the same sanitizer, or with none",
+                                "it was built with sanitizer %u (%s), this library with %u (%s)",
+                                theirs->sanitizer, sanitizer_name(theirs->sanitizer),
+                                ours.sanitizer, sanitizer_name(ours.sanitizer));
+    }
+    int32_t code = burni_check_range(e, "the plugin", theirs->abi_oldest, theirs->abi_newest);
+    return code == BURN_OK ? check_layout(e, theirs) : code;
+}
+
+static int32_t check_manifest(burni_entry *e, const burn_magic *theirs)
+{
+    const burni_manifest *m = &e->manifest;
+    if (theirs->abi_oldest == m->abi_oldest && theirs->abi_newest == m->abi_newest) {
+        return BURN_OK;
+    }
+    return burni_entry_fail(
+        e, BURN_E_ABI, "install manifest and library from the same package",
+        "its manifest says ABI %u.%u to %u.%u, the library %u.%u to %u.%u", MAJOR(m->abi_oldest),
+        MINOR(m->abi_oldest), MAJOR(m->abi_newest), MINOR(m->abi_newest), MAJOR(theirs->abi_oldest),
+        MINOR(theirs->abi_oldest), MAJOR(theirs->abi_newest), MINOR(theirs->abi_newest));
+}
+
+/* What the plugin wrote about its refusal; it may have written nothing, or anything. */
+static int32_t refused(burni_entry *e, burn_err *said)
+{
+    said->text[sizeof(said->text) - 1] = '\0';
+    int32_t code = said->code < 0 && said->code >= BURN_E_END ? said->code : BURN_E_INTERNAL;
+    if (said->text[0] == '\0') {
+        return burni_entry_fail(e, code, "ask the plugin's vendor",
+                                "the plugin refused without a reason (%s)", burn_status_name(code));
+    }
+    const char *hint = NULL;
+    for (uint32_t i = 0; i < e->manifest.n_needs && hint == NULL; i++) {
+        if (strstr(said->text, e->manifest.needs[i].library) != NULL) {
+            hint = e->manifest.needs[i].hint;
+        }
+    }
+    return burni_entry_fail(e, code, hint, "the plugin says: %s", said->text);
+}
+
+int32_t burni_query(burni_entry *e, burn_plugin_query_fn query)
+{
+    uint32_t newest = e->manifest.abi_newest;
+    e->negotiated = newest < BURN_ABI_CURRENT ? newest : BURN_ABI_CURRENT;
+    burni_host_init(&e->host, e->negotiated);
+    burn_err said = BURN_ERR_INIT;
+    const burn_plugin *raw = query(BURN_ABI_OLDEST, BURN_ABI_CURRENT, &e->host, &said);
+    if (raw == NULL) {
+        return refused(e, &said);
+    }
+    if ((uintptr_t)raw % _Alignof(burn_plugin) != 0) {
+        return burni_entry_fail(e, BURN_E_ABI, "rebuild the plugin", "its table is at an odd address");
+    }
+    int32_t code = burni_check_magic(e, &raw->magic);
+    if (code == BURN_OK) {
+        code = check_manifest(e, &raw->magic);
+    }
+    if (code == BURN_OK) {
+        e->raw = raw;
+    }
+    return code;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * open.c - maps a plugin's library into the process and finds its query function.
+ *
+ * The file is checked before its code may run (regular, ours or root's, not writable by everybody,
+ * an ELF file of this machine), mapped by its real path, and compared with what was checked: a file
+ * that was swapped in between is refused. Nothing is ever unmapped: threads and destructors of a
+ * plugin outlive any reference that we could count. Runs without the loader's lock. [init]
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "base/alloc.h"
+#include "loader/entry.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define HOST_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define HOST_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define HOST_MACHINE EM_RISCV
+#else
+#define HOST_MACHINE EM_NONE /* not known: left to the dynamic linker */
+#endif
+
+#if UINTPTR_MAX > 0xffffffffu
+#define HOST_CLASS ELFCLASS64
+#else
+#define HOST_CLASS ELFCLASS32
+#endif
+
+int32_t burni_entry_fail(burni_entry *e, int32_t code, const char *remedy, const char *format, ...)
+{
+    char text[sizeof(e->reason)];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    burni_text_clean(e->reason, sizeof(e->reason), text);
+    burni_text_clean(e->remedy, sizeof(e->remedy), remedy != NULL ? remedy : "");
+    return code;
+}
+
+static int32_t check_header(burni_entry *e, int fd, const char *path)
+{
+    unsigned char head[EI_NIDENT + 4];
+    ssize_t n = pread(fd, head, sizeof(head), 0);
+    if (n == 0) {
+        return burni_entry_fail(e, BURN_E_FORMAT, "install the plugin again", "%s is empty", path);
+    }
+    if (n < (ssize_t)sizeof(head) || memcmp(head, ELFMAG, SELFMAG) != 0) {
+        return burni_entry_fail(e, BURN_E_FORMAT, "install the plugin again",
+                                "%s is not a shared library", path);
+    }
+    uint16_t machine = 0;
+    memcpy(&machine, head + EI_NIDENT + 2, sizeof(machine));
+    if (head[EI_CLASS] != HOST_CLASS || (HOST_MACHINE != EM_NONE && machine != HOST_MACHINE)) {
+        return burni_entry_fail(e, BURN_E_FORMAT, "install the plugin built for this machine",
+                                "%s was built for another machine (ELF class %u, machine %u; this "
+                                "process has class %d, machine %d)",
+                                path, head[EI_CLASS], machine, HOST_CLASS, HOST_MACHINE);
+    }
+    return BURN_OK;
+}
+
+static int32_t check_folder(burni_entry *e, const char *real)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof(folder), "%s", real);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL) {
+        slash[slash == folder ? 1 : 0] = '\0';
+    }
+    struct stat st;
+    if (stat(folder, &st) != 0) {
+        return burni_entry_fail(e, BURN_E_IO, NULL, "cannot look at %s: %s", folder,
+                                strerror(errno));
+    }
+    burn_err why = BURN_ERR_INIT;
+    int32_t code = burni_check_owner(&st, "the folder", &why);
+    if (code != BURN_OK) {
+        return burni_entry_fail(e, code, "correct the folder's owner and mode",
+                                "the library is in %s: %s", folder, why.text);
+    }
+    return BURN_OK;
+}
+
+/* Checks the file behind the descriptor; `out` tells which file that was. */
+static int32_t check_file(burni_entry *e, int fd, const char *real, struct stat *out)
+{
+    if (fstat(fd, out) != 0) {
+        return burni_entry_fail(e, BURN_E_IO, NULL, "cannot look at %s: %s", real, strerror(errno));
+    }
+    if (!S_ISREG(out->st_mode)) {
+        return burni_entry_fail(e, BURN_E_FORMAT, "correct \"file\" in the manifest",
+                                "%s is %s, not a shared library", real,
+                                S_ISDIR(out->st_mode) ? "a directory" : "no regular file");
+    }
+    burn_err why = BURN_ERR_INIT;
+    int32_t code = burni_check_owner(out, "the library", &why);
+    if (code != BURN_OK) {
+        return burni_entry_fail(e, code, "correct the file's owner and mode", "%s: %s", real,
+                                why.text);
+    }
+    code = check_folder(e, real);
+    return code == BURN_OK ? check_header(e, fd, real) : code;
+}
+
+/* The hint of the needed library that the text speaks of, or NULL. */
+static const char *find_hint(const burni_entry *e, const char *text)
+{
+    for (uint32_t i = 0; i < e->manifest.n_needs; i++) {
+        if (strstr(text, e->manifest.needs[i].library) != NULL) {
+            return e->manifest.needs[i].hint;
+        }
+    }
+    return NULL;
+}
+
+/* 1 when the symbol's code comes from the file that was checked. */
+static int is_same_file(void *symbol, const struct stat *checked)
+{
+    Dl_info info;
+    struct stat st;
+    if (dladdr(symbol, &info) == 0 || info.dli_fname == NULL || stat(info.dli_fname, &st) != 0) {
+        return 0;
+    }
+    return st.st_dev == checked->st_dev && st.st_ino == checked->st_ino;
+}
+
+static int32_t map_library(burni_entry *e, const char *real, const struct stat *checked,
+                           burn_plugin_query_fn *out)
+{
+    void *library = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        const char *text = dlerror();
+        text = text != NULL ? text : "the dynamic linker gave no reason";
+        const char *hint = find_hint(e, text);
+        return burni_entry_fail(e, BURN_E_IO, hint != NULL ? hint : "install what it needs", "%s",
+                                text);
+    }
+    void *symbol = dlsym(library, BURN_PLUGIN_SYMBOL);
+    if (symbol == NULL) {
+        return burni_entry_fail(e, BURN_E_FORMAT, "it is no plugin, or was linked without its entry",
+                                "%s has no symbol %s", real, BURN_PLUGIN_SYMBOL);
+    }
+    if (!is_same_file(symbol, checked)) {
+        return burni_entry_fail(e, BURN_E_DENIED, "make sure that nothing else changes the file",
+                                "%s was replaced while it was loaded, or its %s comes from another "
+                                "library",
+                                real, BURN_PLUGIN_SYMBOL);
+    }
+    memcpy(out, &symbol, sizeof(*out));
+    return BURN_OK;
+}
+
+int32_t burni_open_library(burni_entry *e, burn_plugin_query_fn *out)
+{
+    char real[PATH_MAX];
+    if (e->manifest.file[0] == '\0' || e->library_path == NULL || e->library_path[0] != '/') {
+        /* dlopen("") would hand back the program itself. */
+        return burni_entry_fail(e, BURN_E_FORMAT, NULL, "the manifest names no file");
+    }
+    if (realpath(e->library_path, real) == NULL) {
+        return burni_entry_fail(e, BURN_E_IO, "install the plugin again, or remove its manifest",
+                                "cannot find %s: %s", e->library_path, strerror(errno));
+    }
+    int fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return burni_entry_fail(e, BURN_E_IO, "correct the file's owner and mode",
+                                "cannot open %s: %s", real, strerror(errno));
+    }
+    struct stat st;
+    int32_t code = check_file(e, fd, real, &st);
+    if (code == BURN_OK) {
+        code = map_library(e, real, &st, out);
+    }
+    /* Kept open until here: while it is, its inode number cannot be used again. */
+    (void)close(fd);
+    return code;
+}
