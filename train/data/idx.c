@@ -239,11 +239,13 @@ static int32_t read_stream(burni_byte_stream *stream, uint64_t max_bytes, burn_i
 
 int32_t burn_idx_open(const char *path, uint64_t max_bytes, burn_idx **out, burn_err *err)
 {
+    if (out != NULL) {
+        *out = NULL;
+    }
     if (out == NULL || path == NULL || path[0] == '\0') {
         return burni_train_fail(err, BURN_E_INVALID,
                                 "idx: a path and a place for the result are needed");
     }
-    *out = NULL;
     burni_byte_stream *stream = malloc(sizeof(*stream));
     if (stream == NULL) {
         return burni_train_fail(err, BURN_E_NO_MEMORY, "idx: no memory to read %s", path);
@@ -259,11 +261,13 @@ int32_t burn_idx_open(const char *path, uint64_t max_bytes, burn_idx **out, burn
 int32_t burn_idx_parse(const void *bytes, uint64_t size, const char *name, uint64_t max_bytes,
                        burn_idx **out, burn_err *err)
 {
+    if (out != NULL) {
+        *out = NULL;
+    }
     if (out == NULL || (bytes == NULL && size > 0)) {
         return burni_train_fail(err, BURN_E_INVALID,
                                 "idx: bytes and a place for the result are needed");
     }
-    *out = NULL;
     burni_byte_stream *stream = malloc(sizeof(*stream));
     if (stream == NULL) {
         return burni_train_fail(err, BURN_E_NO_MEMORY, "idx: no memory to read from memory");

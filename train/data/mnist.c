@@ -122,13 +122,15 @@ static void fill_table(burn_mnist *mnist, uint32_t flags)
 int32_t burn_mnist_open(const char *folder, uint32_t flags, burn_mnist **out, burn_err *err)
 {
     const uint32_t known = BURN_MNIST_TEST | BURN_MNIST_NORMALIZE;
+    if (out != NULL) {
+        *out = NULL;
+    }
     if (folder == NULL || out == NULL || (flags & ~known) != 0) {
         return burni_train_fail(err, BURN_E_INVALID,
                                 "mnist: a folder, a place for the result and flags of 0x%x are "
                                 "needed (flags 0x%x)",
                                 (unsigned)known, (unsigned)flags);
     }
-    *out = NULL;
     burn_mnist *mnist = calloc(1, sizeof(*mnist));
     if (mnist == NULL) {
         return burni_train_fail(err, BURN_E_NO_MEMORY, "mnist: no memory");

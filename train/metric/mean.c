@@ -83,7 +83,7 @@ int32_t burn_metric_mean_value(const burn_metric_mean *metric, double *out, burn
 
 int32_t burn_metric_mean_perplexity(const burn_metric_mean *metric, double *out, burn_err *err)
 {
-    double mean;
+    double mean = 0.0;
     int32_t code = burn_metric_mean_value(metric, &mean, err);
     if (code == BURN_OK) {
         *out = exp(mean);
