@@ -24,6 +24,8 @@
 #include <cmocka.h>
 
 #define FOREVER UINT64_MAX
+#define NOT_A_NUMBER ((double)NAN)
+#define INFINITE ((double)INFINITY)
 
 static const burn_plugin *plugin;
 static const burn_device_api *api;
@@ -499,7 +501,7 @@ static void test_max_B001_B003_B005(void **state)
     operands o = {0};
     burn_attrs_axis axis = {{(uint32_t)sizeof(burn_attrs_axis), 1}, 1, 0, 0};
     burn_attrs_axes axes;
-    const double x[16] = {1, NAN, 3, 2, 1, 4, 3, 2, 3, 3, -2, -2, NAN, NAN, NAN, NAN};
+    const double x[16] = {1, NOT_A_NUMBER, 3, 2, 1, 4, 3, 2, 3, 3, -2, -2, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER};
     memset(&axes, 0, sizeof(axes));
     axes.head.size = (uint32_t)sizeof(axes);
     axes.head.revision = 1;
@@ -509,7 +511,7 @@ static void test_max_B001_B003_B005(void **state)
     tensor(&b, &o, BURN_F16, 2, (const int64_t[]){4, 4}, x);
     tensor(&b, &o, BURN_F16, 1, (const int64_t[]){4}, NULL);
     launch(&b, &o, BURN_OP_MAX, &axes);
-    check_values(&b, &o, (const double[]){NAN, 4, 3, NAN});
+    check_values(&b, &o, (const double[]){NOT_A_NUMBER, 4, 3, NOT_A_NUMBER});
     release(&b, &o);
     tensor(&b, &o, BURN_F64, 2, (const int64_t[]){4, 4}, x);
     tensor(&b, &o, BURN_I64, 1, (const int64_t[]){4}, NULL);
@@ -625,7 +627,7 @@ static void test_cast_where(void **state)
     (void)state;
     bench b;
     operands o = {0};
-    const double x[5] = {300.9, -1, NAN, INFINITY, 2.5};
+    const double x[5] = {300.9, -1, NOT_A_NUMBER, INFINITE, 2.5};
     setup(&b, 0, NULL);
     tensor(&b, &o, BURN_F32, 1, (const int64_t[]){5}, x);
     tensor(&b, &o, BURN_U8, 1, (const int64_t[]){5}, NULL);
@@ -637,7 +639,7 @@ static void test_cast_where(void **state)
     immediate(&o, BURN_F32, -4);
     tensor(&b, &o, BURN_F32, 1, (const int64_t[]){5}, NULL);
     launch(&b, &o, BURN_OP_WHERE, NULL);
-    check_values(&b, &o, (const double[]){(double)300.9f, -4, -4, INFINITY, 2.5});
+    check_values(&b, &o, (const double[]){(double)300.9f, -4, -4, INFINITE, 2.5});
     release(&b, &o);
     teardown(&b);
 }
