@@ -48,6 +48,9 @@ int32_t burni_reduced_shape(const char *op, const burn_meta *in, const burn_attr
 /* infer callbacks: the output 0 has the shape (and, when its role gives none, dtype) of input 0. */
 int32_t burni_infer_same(const burn_infer *a);
 
+/* Ops that make a tensor of burn_attrs_shape: sets shape and dtype, which must be in `set`. */
+int32_t burni_infer_created(const char *op, const burn_infer *a, uint64_t set);
+
 /* The error for BURNI_ATTRS giving NULL. */
 int32_t burni_no_attrs(const char *op, burn_err *err);
 
@@ -114,6 +117,8 @@ void burni_sample_begin(burn_sample *s, const char *name, double tolerance, doub
 void burni_sample_absent(burn_sample *s, uint32_t i);
 void burni_sample_range(burn_sample *s, uint32_t i, double lo, double hi);
 void burni_sample_values(burn_sample *s, uint32_t i, uint32_t n, const double *values);
+/* burn_attrs_shape. */
+void burni_sample_shape(burn_sample *s, uint32_t dtype, uint32_t rank, const int64_t *dims);
 /* The sample must fail with that code. */
 void burni_sample_error(burn_sample *s, int32_t code);
 void burni_sample_tensor(burn_sample *s, uint32_t i, uint8_t dtype, uint8_t fill, uint32_t rank,
