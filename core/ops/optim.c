@@ -142,8 +142,9 @@ static int32_t sgd_infer(const burn_infer *a)
                           attrs->momentum, (unsigned)attrs->nesterov);
     }
     int32_t code = infer_state("sgd_step", a, sgd_roles, 3);
-    if (!has_velocity && a->n_out > 1) {
-        memset(&a->out[1], 0, sizeof(a->out[1])); /* no variable, no output */
+    if (!has_velocity) {
+        a->out[1].rank = 1; /* no variable: an output without elements */
+        a->out[1].dims[0] = 0;
     }
     return code;
 }
@@ -171,8 +172,9 @@ static int32_t sgd_decompose(const burn_builder *b, const burn_expand *a)
             update = burn_b_add(b, g, burn_b_mul_num(b, v, attrs->momentum));
         }
         a->out[1] = burni_nn_narrow(b, v, dtype);
-    } else if (a->n_out > 1) {
-        a->out[1] = NULL;
+    } else {
+        const int64_t none[1] = {0};
+        a->out[1] = burn_b_fill(b, dtype, 1, none, 0.0);
     }
     burn_value *step = burn_b_mul(b, update, a->in[SGD_LR]);
     a->out[0] = burni_nn_narrow(b, burn_b_sub(b, p, step), dtype);
@@ -329,10 +331,15 @@ static burn_value *moving(const burn_builder *b, burn_value *old, burn_value *ad
     return burn_b_add(b, burn_b_mul_num(b, old, beta), burn_b_mul_num(b, added, 1.0 - beta));
 }
 
-/* 1 - beta^t as -expm1(t * log(beta)): in f32, 1 - 0.999 would lose half of its digits. */
+/*
+ * 1 - beta^t with x = t log(beta), as tanh(-x/2) (1 + exp(x)). In f32, 1 - 0.999 would lose half of
+ * its digits; expm1 says the same but is not among the minimal ops.
+ */
 static burn_value *bias_correction(const burn_builder *b, burn_value *t, double beta)
 {
-    return burn_b_neg(b, burn_b_expm1(b, burn_b_mul_num(b, t, log(beta))));
+    burn_value *x = burn_b_mul_num(b, t, log(beta));
+    burn_value *half = burn_b_tanh(b, burn_b_mul_num(b, x, -0.5));
+    return burn_b_mul(b, half, burn_b_add_num(b, burn_b_exp(b, x), 1.0));
 }
 
 static int32_t adam_decompose(const burn_builder *b, const burn_expand *a)
