@@ -241,32 +241,76 @@ static void run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_
     move_tile(g, i0, rows, j0, n, scratch, nr, 1);
 }
 
+/* B's columns j .. j+n as the tile reads them: where they lie if they fit, else packed. */
+static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t, int64_t j,
+                     int64_t n, int64_t k0, float *panel)
+{
+    int64_t half = kernels->nr / 2;
+    if (g->bcs == 1 && n % half == 0) {
+        t->b = g->b + k0 * g->brs + j;
+        t->ldb = g->brs;
+        return;
+    }
+    pack_b_panel(g, kernels, j, n, k0, t->kc, panel);
+    t->b = panel;
+    t->ldb = kernels->nr;
+}
+
+static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int64_t rows, int64_t n)
+{
+    return kernels->tile[rows][n <= (int64_t)kernels->nr / 2 ? 1 : 2];
+}
+
+/* A's rows lie along k: each panel of B serves all rows. */
+static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
+    for (int64_t j = j0; j < j1; j += kernels->nr) {
+        int64_t n = min64(kernels->nr, j1 - j);
+        flex_tile t = {.kc = kc, .ars = g->ars};
+        direct_b(g, kernels, &t, j, n, k0, panel);
+        for (int64_t i = 0; i < g->m; i += kernels->mr) {
+            int64_t rows = min64(kernels->mr, g->m - i);
+            t.a = g->a + i * g->ars + k0;
+            run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
+        }
+    }
+}
+
+/* They do not: each panel of A is laid so first, and serves all columns. */
+static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
+    float turned[FLEX_MR_MAX * FLEX_GEMM_KC];
+    for (int64_t i = 0; i < g->m; i += kernels->mr) {
+        int64_t rows = min64(kernels->mr, g->m - i);
+        const float *a = g->a + i * g->ars + k0 * g->acs;
+        for (int64_t k = 0; k < kc; k++) {
+            for (int64_t r = 0; r < rows; r++) {
+                turned[r * FLEX_GEMM_KC + k] = a[r * g->ars + k * g->acs];
+            }
+        }
+        for (int64_t j = j0; j < j1; j += kernels->nr) {
+            int64_t n = min64(kernels->nr, j1 - j);
+            flex_tile t = {.kc = kc, .a = turned, .ars = FLEX_GEMM_KC};
+            direct_b(g, kernels, &t, j, n, k0, panel);
+            run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
+        }
+    }
+}
+
 /* Direct way: columns j0 .. j1 of all rows. */
 static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
 {
-    const flex_gemm_kernels *kernels = flex_gemm_table();
-    int64_t mr = kernels->mr;
-    float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     int64_t k0 = 0;
     do {
         int64_t kc = min64(FLEX_GEMM_KC, g->k - k0);
-        for (int64_t j = j0; j < j1; j += kernels->nr) {
-            int64_t n = min64(kernels->nr, j1 - j);
-            int v = n <= kernels->nr / 2 ? 1 : 2;
-            flex_tile t = {.kc = kc, .ars = g->ars, .acs = g->acs};
-            if (g->bcs == 1 && n == (int64_t)kernels->nr / 2 * v) {
-                t.b = g->b + k0 * g->brs + j;
-                t.ldb = g->brs;
-            } else {
-                pack_b_panel(g, kernels, j, n, k0, kc, panel);
-                t.b = panel;
-                t.ldb = kernels->nr;
-            }
-            for (int64_t i = 0; i < g->m; i += mr) {
-                int64_t rows = min64(mr, g->m - i);
-                t.a = g->a + i * g->ars + k0 * g->acs;
-                run_tile(g, kernels, &t, i, rows, j, n, k0, kernels->tile[rows][v]);
-            }
+        if (g->acs == 1 || g->k == 1) {
+            direct_rows(g, j0, j1, k0, kc);
+        } else {
+            direct_turned(g, j0, j1, k0, kc);
         }
         k0 += FLEX_GEMM_KC;
     } while (k0 < g->k);
@@ -330,7 +374,7 @@ static void run_block(plan *p, int64_t i0, int64_t i1, int64_t j0, int64_t n, in
     int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
     for (int64_t i = i0; i < i1; i += mr) {
-        flex_tile t = {.kc = kc, .ars = 1, .acs = mr, .ldb = nr};
+        flex_tile t = {.kc = kc, .ldb = nr};
         t.a = p->packed_a + i * p->g->k + k0 * mr;
         int64_t rows = min64(mr, i1 - i);
         const float *next = t.a + mr * p->g->k;
@@ -339,8 +383,8 @@ static void run_block(plan *p, int64_t i0, int64_t i1, int64_t j0, int64_t n, in
                 prefetch_panel(next, mr * kc, j / nr, (n + nr - 1) / nr);
             }
             t.b = packed_b + j * kc;
-            flex_tile_fn fn = rows == mr ? kernels->packed : kernels->tile[rows][2];
-            run_tile(p->g, kernels, &t, p->row0 + i, rows, j0 + j, min64(nr, n - j), k0, fn);
+            run_tile(p->g, kernels, &t, p->row0 + i, rows, j0 + j, min64(nr, n - j), k0,
+                     kernels->packed);
         }
     }
 }

@@ -24,12 +24,11 @@ enum {
     FLEX_INIT_ROW = 3  /* init[row] */
 };
 
-/* One tile: rows x (vectors of columns). B rows are `ldb` apart and dense; so are C rows. */
+/* One tile. A's rows are `ars` apart and dense along k; rows of B and of C are dense, too. */
 typedef struct flex_tile {
     int64_t kc;
     const float *a;
     int64_t ars;
-    int64_t acs;
     const float *b;
     int64_t ldb;
     float *c;

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * gemm.c - rows of matmul and linear.
+ *
+ * Owns how a call becomes products: batches are broadcast, leading dims that lie evenly are merged
+ * into the rows of one product, operands are read in place whatever their strides. f32 goes to
+ * gemm_driver.c; f16 and bf16 are widened to f32 first; f64 and integers take plain loops over wide
+ * copies (integers wrap). A bias is where the sum starts. To add a dtype: a row and its loop.
+ */
+#include "gemm.h"
+
+#include "gemm_wide.h"
+#include "nn.h"
+#include "rows.h"
+
+#include <string.h>
+
+/* A batch of products: item i of the batch is at the offsets that its index gives. */
+typedef struct batch {
+    flex_gemm g; /* of item 0 */
+    uint32_t rank;
+    int64_t count;
+    int64_t dims[BURN_MAX_RANK];
+    int64_t a_strides[BURN_MAX_RANK];
+    int64_t b_strides[BURN_MAX_RANK];
+} batch;
+
+/* Stride of an operand along output batch axis `axis`, 0 where it is broadcast or lacks the axis. */
+static int64_t batch_stride(const burn_operand *x, uint32_t rank, uint32_t axis)
+{
+    int64_t own = (int64_t)axis - ((int64_t)rank - (int64_t)x->rank);
+    if (own < 0 || x->dims[own] == 1) {
+        return 0;
+    }
+    return x->strides[own];
+}
+
+/* Merges the inner batch axes into the rows of A where A lies evenly and B does not change. */
+static void merge_rows(batch *p)
+{
+    flex_gemm *g = &p->g;
+    while (p->rank > 0) {
+        uint32_t last = p->rank - 1;
+        if (p->dims[last] != 1) {
+            int even = p->b_strides[last] == 0 &&
+                       (g->m == 1 || p->a_strides[last] == g->ars * g->m);
+            if (!even) {
+                break;
+            }
+            g->ars = g->m == 1 ? p->a_strides[last] : g->ars;
+            g->m *= p->dims[last];
+        }
+        p->rank = last;
+    }
+    p->count = flex_product(p->rank, p->dims);
+}
+
+/* Reads the call's dims and strides. A rank-1 x of linear is one row. */
+static void make_batch(const burn_call *call, batch *p)
+{
+    const burn_operand *x = flex_in(call, 0);
+    const burn_operand *y = flex_in(call, 1);
+    const burn_operand *z = flex_out(call, 0);
+    memset(p, 0, sizeof(*p));
+    flex_gemm *g = &p->g;
+    g->m = x->rank > 1 ? x->dims[x->rank - 2] : 1;
+    g->k = x->dims[x->rank - 1];
+    g->n = y->dims[y->rank - 1];
+    g->a = x->data;
+    g->ars = x->rank > 1 ? x->strides[x->rank - 2] : 0;
+    g->acs = x->strides[x->rank - 1];
+    g->b = y->data;
+    g->brs = y->strides[y->rank - 2];
+    g->bcs = y->strides[y->rank - 1];
+    g->c = z->data;
+    p->rank = z->rank > 1 ? z->rank - 2u : 0;
+    for (uint32_t i = 0; i < p->rank; i++) {
+        p->dims[i] = z->dims[i];
+        p->a_strides[i] = batch_stride(x, z->rank, i);
+        p->b_strides[i] = batch_stride(y, z->rank, i);
+    }
+    merge_rows(p);
+    g->crs = g->n;
+    const burn_operand *bias = call->n_in > 2 ? flex_in(call, 2) : NULL;
+    if (bias != NULL && !flex_absent(bias)) {
+        g->init = bias->data;
+        g->mode = FLEX_INIT_COL;
+    }
+}
+
+/* The product of batch item `item`. */
+static flex_gemm batch_item(const batch *p, int64_t item)
+{
+    flex_gemm g = p->g;
+    g.c += item * g.m * g.n;
+    for (uint32_t i = p->rank; i-- > 0;) {
+        int64_t index = item % p->dims[i];
+        item /= p->dims[i];
+        g.a += index * p->a_strides[i];
+        g.b += index * p->b_strides[i];
+    }
+    return g;
+}
+
+/* Items go to slots when there are enough of them or they are small. */
+static int by_items(const batch *p)
+{
+    const flex_gemm *g = &p->g;
+    int64_t threads = (int64_t)flex_thread_count();
+    return p->count >= 4 * threads || (p->count > 1 && g->m * g->n * g->k < (INT64_C(1) << 21));
+}
+
+static uint64_t batch_bytes(const batch *p)
+{
+    if (by_items(p)) {
+        return flex_gemm_bytes(&p->g, 1) * flex_slots(p->count);
+    }
+    return flex_gemm_bytes(&p->g, flex_thread_count());
+}
+
+typedef struct item_job {
+    const batch *p;
+    char *memory;
+    uint64_t bytes;
+} item_job;
+
+static void run_item(void *ctx, int64_t item, uint32_t slot)
+{
+    const item_job *job = ctx;
+    flex_gemm g = batch_item(job->p, item);
+    flex_gemm_serial(&g, job->memory + slot * job->bytes);
+}
+
+static void run_batch(const batch *p, void *memory)
+{
+    if (by_items(p)) {
+        item_job job = {p, memory, flex_gemm_bytes(&p->g, 1)};
+        int64_t work = p->count * p->g.m * p->g.n * p->g.k;
+        flex_share(p->count, work < FLEX_GRAIN ? 1 : flex_slots(p->count), run_item, &job);
+        return;
+    }
+    for (int64_t i = 0; i < p->count; i++) {
+        flex_gemm g = batch_item(p, i);
+        flex_gemm_parallel(&g, memory, flex_thread_count());
+    }
+}
+
+static int32_t prepare_f32(const burn_call *call, burn_prepared *out)
+{
+    batch p;
+    make_batch(call, &p);
+    out->flops = (uint64_t)(2 * p.count * p.g.m * p.g.n * p.g.k);
+    return flex_want_workspace(out, batch_bytes(&p));
+}
+
+static int32_t launch_f32(const burn_call *call)
+{
+    batch p;
+    make_batch(call, &p);
+    void *memory = flex_workspace(call);
+    if (memory == NULL && batch_bytes(&p) > 0) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "matmul: the call has no workspace");
+    }
+    run_batch(&p, memory);
+    return BURN_OK;
+}
+
+/* Half precision: operands widened into the workspace, then as f32, then narrowed. */
+static uint64_t half_pieces(const burn_call *call, uint64_t piece[4])
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        const burn_operand *x = i < call->n_in ? flex_in(call, i) : NULL;
+        piece[i] = x == NULL || flex_absent(x) ? 0 : flex_float_bytes(flex_numel(x));
+        total += piece[i];
+    }
+    piece[3] = flex_float_bytes(flex_numel(flex_out(call, 0)));
+    return total + piece[3];
+}
+
+/* The same call on dense f32 operands. */
+typedef struct half_call {
+    burn_call call;
+    burn_operand operands[4];
+    int64_t strides[4][BURN_MAX_RANK];
+} half_call;
+
+static void dense(burn_operand *x, int64_t *strides, void *data)
+{
+    int64_t step = 1;
+    for (uint32_t i = x->rank; i-- > 0;) {
+        strides[i] = step;
+        step *= x->dims[i];
+    }
+    x->strides = strides;
+    x->data = data;
+    x->dtype = BURN_F32;
+}
+
+static void make_half(const burn_call *call, char *memory, const uint64_t piece[4], half_call *h)
+{
+    h->call = *call;
+    h->call.operands = h->operands;
+    h->call.operand_stride = (uint32_t)sizeof(burn_operand);
+    for (uint32_t i = 0; i < call->n_in + 1; i++) {
+        h->operands[i] = *burn_call_operand(call, i);
+        if (!flex_absent(&h->operands[i])) {
+            dense(&h->operands[i], h->strides[i], memory);
+            if (memory != NULL) {
+                memory += i < call->n_in ? piece[i] : piece[3];
+            }
+        }
+    }
+}
+
+static int32_t prepare_half(const burn_call *call, burn_prepared *out)
+{
+    uint64_t piece[4];
+    uint64_t bytes = half_pieces(call, piece);
+    half_call h;
+    make_half(call, NULL, piece, &h);
+    batch p;
+    make_batch(&h.call, &p);
+    return flex_want_workspace(out, bytes + batch_bytes(&p));
+}
+
+static int32_t launch_half(const burn_call *call)
+{
+    uint64_t piece[4];
+    uint64_t bytes = half_pieces(call, piece);
+    char *memory = flex_workspace(call);
+    if (memory == NULL) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "matmul: the call has no workspace");
+    }
+    half_call h;
+    make_half(call, memory, piece, &h);
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        if (!flex_absent(&h.operands[i])) {
+            flex_gather_f32(h.operands[i].data, flex_in(call, i));
+        }
+    }
+    batch p;
+    make_batch(&h.call, &p);
+    run_batch(&p, memory + bytes);
+    const burn_operand *z = flex_out(call, 0);
+    flex_narrow(z->data, z->dtype, h.operands[call->n_in].data, flex_numel(z));
+    return BURN_OK;
+}
+
+#define F32_SET BURN_BIT(F32)
+#define HALF_SET (BURN_BIT(F16) | BURN_BIT(BF16))
+#define WIDE_SET (BURN_BIT(F64) | BURN_SET_INT)
+#define DENSE BURN_LAYOUT_CONTIGUOUS
+
+#define MATMUL_SLOTS(set)                                                                          \
+    {                                                                                              \
+        FLEX_SLOT(set, BURN_LAYOUT_ANY, 0, 0), FLEX_SLOT(set, BURN_LAYOUT_ANY, 1, 0),              \
+            FLEX_SLOT(set, DENSE, 1, 0)                                                            \
+    }
+#define LINEAR_SLOTS(set)                                                                          \
+    {                                                                                              \
+        FLEX_SLOT(set, BURN_LAYOUT_ANY, 0, 0), FLEX_SLOT(set, BURN_LAYOUT_ANY, 1, 0),              \
+            FLEX_SLOT(set, DENSE, 1, FLEX_OPT), FLEX_SLOT(set, DENSE, 1, 0)                        \
+    }
+
+static const burn_slot matmul_f32[] = MATMUL_SLOTS(F32_SET);
+static const burn_slot matmul_half[] = MATMUL_SLOTS(HALF_SET);
+static const burn_slot matmul_wide[] = MATMUL_SLOTS(WIDE_SET);
+static const burn_slot linear_f32[] = LINEAR_SLOTS(F32_SET);
+static const burn_slot linear_half[] = LINEAR_SLOTS(HALF_SET);
+static const burn_slot linear_wide[] = LINEAR_SLOTS(WIDE_SET);
+
+/* clang-format off */
+const burn_row flex_rows_gemm[] = {
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, 0, "flex.matmul.f32", prepare_f32, launch_f32),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, 0, "flex.matmul.half", prepare_half, launch_half),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, 0, "flex.matmul.wide", flex_wide_prepare, flex_wide_launch),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, 0, "flex.linear.f32", prepare_f32, launch_f32),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, 0, "flex.linear.half", prepare_half, launch_half),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, 0, "flex.linear.wide", flex_wide_prepare, flex_wide_launch),
+};
+/* clang-format on */
+const uint32_t flex_rows_gemm_count = FLEX_COUNT(flex_rows_gemm);
