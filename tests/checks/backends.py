@@ -38,7 +38,8 @@ def check(tree):
 
 GOOD = {"core/a.c": '/* "flex" */ f("hipster", "flexible", "remote"); // "cuda"\n',
         "plugins/flex/a.c": '"flex"\n', "tests/a.c": '"flex"\n'}
-BAD = [("plain", {"core/a.c": 'x == "flex"\n'}), ("device string", {"loader/a.c": 'f("cuda:0");\n'}),
+BAD = [("plain", {"core/a.c": 'x == "flex"\n'}),
+       ("device string", {"loader/a.c": 'f("cuda:0");\n'}),
        ("remote", {"core/a.c": 'f("remote:host");\n'}),
        ("in a sentence", {"core/a.c": '"try the Vulkan backend"\n'}),
        ("a new plugin", {"plugins/npu/npu.json": "{}", "core/a.c": 'f("npu");\n'})]

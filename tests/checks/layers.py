@@ -113,7 +113,8 @@ GOOD = {
     "core/ops/o.h": "", "loader/l.h": '#include "base/b.h"\n',
     "core/api/x.c": '#include "loader/l.h"\n', "train/t.c": '#include "train/t.h"\n',
     "train/t.h": "", "plugins/flex/p.c": '#include <burn_sdk/s.h>\n#include "q.h"\n',
-    "plugins/flex/q.h": "", "plugins/gpu/g.h": "", "plugins/cuda/c.c": '#include "plugins/gpu/g.h"\n',
+    "plugins/flex/q.h": "", "plugins/gpu/g.h": "",
+    "plugins/cuda/c.c": '#include "plugins/gpu/g.h"\n',
     "tests/unit/u.c": '#include "core/base/b.h"\n',
     "core/exec/comment.c": '/*\n#include "api/x.h"\n*/\n', "core/api/x.h": "",
 }

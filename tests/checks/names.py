@@ -14,7 +14,8 @@ PREFIXES = ("burn_", "burni_")
 SPDX = "SPDX-License-Identifier: MIT OR Apache-2.0"
 OWN_NAME = re.compile(r"(?:plugins|extensions|sdk)/(\w+)/")
 # In pieces, so that this file does not find itself.
-UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b|not (yet )?imple" r"mented", re.I)
+UNFINISHED = re.compile(
+    r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b|not (yet )?imple" r"mented", re.I)
 # A definition: return type at column 0, name, parameters, and the body's brace on its own line.
 DEFINITION = re.compile(r"^(?!typedef\b|static\b|#)([A-Za-z_][\w \t\n\*]*?[ \t\n\*])"
                         r"(?:BURN_CALL[ \t\n]+)?([A-Za-z_]\w*)\(([^;{}]*)\)\s*\n\{", re.M)
@@ -65,7 +66,8 @@ def check(tree):
 
 HEAD = "/* " + SPDX + " */\n"
 GOOD = {
-    "core/a.c": HEAD + "static int own(int a)\n{\n}\n\nint burni_x(void)\n{\n    if (a) {\n    }\n}\n",
+    "core/a.c": HEAD + "static int own(int a)\n{\n}\n\n"
+                       "int burni_x(void)\n{\n    if (a) {\n    }\n}\n",
     "core/b.c": HEAD + "int32_t BURN_CALL burn_y(int a,\n                         int b)\n{\n}\n",
     "core/c.c": HEAD + "static const burn_x *\nlong_name(int a)\n{\n}\n",
     "plugins/npu/a.c": HEAD + "#define INLINE static inline\nINLINE int f(int a)\n{\n}\n\n"

@@ -36,9 +36,11 @@ def check(tree):
 GOOD = {"core/a.c": "snprintf(x); /* printf() */ _Static_assert(1, \"\"); api->signal(q, 1);\n"
                     "int32_t (*signal)(void); pthread_cond_signal(c);\n",
         LOG: "fprintf(stderr, \"x\");\n", "cli/main.c": "printf(\"x\"); exit(1);\n"}
-BAD = [("print", {"core/a.c": "printf(\"x\");\n"}), ("stderr", {"loader/a.c": "fprintf(stderr, x);\n"}),
+BAD = [("print", {"core/a.c": "printf(\"x\");\n"}),
+       ("stderr", {"loader/a.c": "fprintf(stderr, x);\n"}),
        ("exit", {"plugins/flex/a.c": "exit (1);\n"}), ("abort", {"train/a.c": "abort();\n"}),
-       ("assert", {"sdk/mock/a.c": "assert(x > 0);\n"}), ("handler", {"core/a.c": "signal(SIGINT, h);\n"}),
+       ("assert", {"sdk/mock/a.c": "assert(x > 0);\n"}),
+       ("handler", {"core/a.c": "signal(SIGINT, h);\n"}),
        ("the log ends the process", {LOG: "abort();\n"})]
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def check(tree):
 
 GOOD = {"core/a.c": "x\n" * 1200, "abi/burn/a.h": "x\n" * 400, "core/b.c": "x" * 100 + "\n",
         "abi/burn/op_list.h": "x" * 150 + "\n", "docs/long.md": "x" * 500}
-BAD = [("long file", {"core/a.c": "x\n" * 1201}), ("long abi header", {"abi/burn/a.h": "x\n" * 401}),
+BAD = [("long file", {"core/a.c": "x\n" * 1201}),
+       ("long abi header", {"abi/burn/a.h": "x\n" * 401}),
        ("long line", {"core/a.c": "ok\n" + "x" * 101 + "\n"}),
        ("long script", {"dev": "x\n" * 1201})]
 

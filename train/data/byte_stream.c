@@ -32,8 +32,8 @@ static int32_t refill(burni_byte_stream *s, burn_err *err)
         errno = 0;
         got = fread(s->chunk, 1, sizeof(s->chunk), s->file);
         if (got == 0 && ferror(s->file)) {
-            return burni_train_fail(err, BURN_E_IO, "%s: reading failed at offset %llu: %s", s->name,
-                                    (unsigned long long)s->raw_read, strerror(errno));
+            return burni_train_fail(err, BURN_E_IO, "%s: reading failed at offset %llu: %s",
+                                    s->name, (unsigned long long)s->raw_read, strerror(errno));
         }
     } else {
         got = s->memory_left < sizeof(s->chunk) ? (size_t)s->memory_left : sizeof(s->chunk);

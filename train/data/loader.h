@@ -15,7 +15,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-typedef enum burni_slot_state { BURNI_SLOT_FREE, BURNI_SLOT_BUSY, BURNI_SLOT_READY } burni_slot_state;
+typedef enum burni_slot_state {
+    BURNI_SLOT_FREE,
+    BURNI_SLOT_BUSY,
+    BURNI_SLOT_READY
+} burni_slot_state;
 
 typedef struct burni_slot {
     burni_slot_state state;
