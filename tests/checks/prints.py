@@ -6,8 +6,8 @@ import re
 from check_lib import Problem, is_c, line_of, run, strip_c
 
 LIBRARY = ("core/", "loader/", "train/", "plugins/", "extensions/", "sdk/mock/", "sdk/burn_sdk/")
-CALL = re.compile(r"\b(printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|fputc|putc|perror|psignal|"
-                  r"exit|_exit|_Exit|quick_exit|abort|assert|signal|sigaction|raise)\s*\(")
+CALL = re.compile(r"\b(printf|vprintf|fprintf|vfprintf|puts|fputs|putchar|fputc|putc|perror|"
+                  r"psignal|exit|_exit|_Exit|quick_exit|abort|assert|signal|sigaction|raise)\s*\(")
 # The log's way to stderr, and only when BURN_LOG asks for it.
 LOG, LOG_CALLS = "core/base/log.c", {"fprintf", "vfprintf", "fputs", "fputc"}
 
