@@ -7,6 +7,7 @@
  */
 #include "ops/pointwise.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- eval ------------------------------------------------------------------------------------ */
@@ -88,6 +89,23 @@ int32_t burni_map2(const burn_eval *a, burni_f2 f, burni_i2 i, burni_u2 u)
         }
     }
     return BURN_OK;
+}
+
+int burni_prefer(const burn_eval_operand *x, uint64_t at, uint64_t best, int larger)
+{
+    uint32_t klass = burn_dtype_class(x->meta.dtype);
+    if (klass == BURN_CLASS_FLOAT) {
+        double v = x->f[at];
+        double w = x->f[best];
+        if (isnan(v) || isnan(w)) {
+            return isnan(v) && !isnan(w);
+        }
+        return larger ? v > w : v < w;
+    }
+    if (klass == BURN_CLASS_UINT) {
+        return larger ? x->u[at] > x->u[best] : x->u[at] < x->u[best];
+    }
+    return larger ? x->i[at] > x->i[best] : x->i[at] < x->i[best];
 }
 
 /* ---- builder --------------------------------------------------------------------------------- */

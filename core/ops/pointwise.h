@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * pointwise.h - what the pointwise families (unary, binary, compare, select) share.
+ * pointwise.h - what the pointwise families (unary, binary, compare, select) and reductions share.
  *
  * Owns no op. Three parts: walking broadcast operands in eval, small values in builder code, and
  * sample sets that a domain (where an op is defined and smooth) parameterises. Integer results of
@@ -37,6 +37,12 @@ typedef uint64_t (*burni_u2)(uint64_t x, uint64_t y);
 /* Evaluate one function per dtype class; NULL where the roles exclude the class. */
 int32_t burni_map1(const burn_eval *a, burni_f1 f, burni_i1 i, burni_u1 u);
 int32_t burni_map2(const burn_eval *a, burni_f2 f, burni_i2 i, burni_u2 u);
+
+/*
+ * Is element `at` of x to be preferred to element `best`, as a maximum (larger) or minimum? NaN
+ * beats all but an earlier NaN; otherwise strictly, so that the lowest index wins.
+ */
+int burni_prefer(const burn_eval_operand *x, uint64_t at, uint64_t best, int larger);
 
 /* v as a tensor: an immediate becomes a rank 0 tensor, so that any op takes it. */
 burn_value *burni_b_tensor(const burn_builder *b, burn_value *v);
