@@ -35,7 +35,7 @@ def listed_files():
         paths = []
         for folder, folders, names in os.walk(ROOT):
             folders[:] = [f for f in folders if f not in (".git", "__pycache__")
-                          and not (folder == ROOT and f.startswith("build"))]
+                          and not os.path.isdir(os.path.join(folder, f, "meson-private"))]
             paths += [os.path.relpath(os.path.join(folder, n), ROOT) for n in names]
     return sorted(set(p for p in paths if os.path.isfile(os.path.join(ROOT, p))))
 

@@ -10,7 +10,8 @@ MACHINE = re.compile(
     r"(?<![\w.<$}])/(?:ho" r"me|ro" r"ot|Us" r"ers|wo" r"rk|mnt|workspace)/[\w.-]")
 HOSTS = re.compile(r"\b(?:py" r"pi\.org|python" r"hosted\.org|registry\.n" r"pmjs\.org|"
                    r"deb\.deb" r"ian\.org|archive\.ubu" r"ntu\.com|proxy\.gol" r"ang\.org|"
-                   r"static\.cra" r"tes\.io|index\.cra" r"tes\.io|arti" r"factory|ne" r"xus\.)", re.I)
+                   r"static\.cra" r"tes\.io|index\.cra" r"tes\.io|"
+                   r"arti" r"factory|ne" r"xus\.)", re.I)
 ADDRESS = re.compile(
     r"https?://(?:(?:\d{1,3}\.){3}\d{1,3}|[\w.-]+\.(?:internal|local|lan|corp)\b)")
 

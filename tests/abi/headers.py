@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Every public header, alone and twice, through one compiler in one language.
+
+usage: headers.py --compiler gcc-or-g++-or-clang... --std c11|c++17
+Each header is compiled with -pedantic-errors and every warning an error, as is and with
+-fshort-enums; the structs of plugin-facing headers must have no hidden padding (-Wpadded). A
+compiler that is not installed is a skip (77), never a pass. --self-test proves that bad headers
+turn red.
+"""
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Wpointer-arith", "-Werror",
+            "-pedantic-errors"]
+C_WARNINGS = ["-Wstrict-prototypes", "-Wmissing-prototypes", "-Wc++-compat"]
+# What applications alone see may be padded; everything a plugin sees may not.
+APPLICATION = {"device.h", "tensor.h", "grad.h", "registry.h", "data.h", "metric.h", "nn.h",
+               "optim.h", "train.h", "api.h", "burn.h"}
+
+
+def compile_header(compiler, std, include, name, more):
+    language = "c++" if std.startswith("c++") else "c"
+    flags = WARNINGS + (C_WARNINGS if language == "c" else [])
+    source = f"#include <burn/{name}>\n#include <burn/{name}>\nextern int burn_not_empty;\n"
+    # clang lays a struct out, and sees its padding, only when its size is asked for.
+    text = pathlib.Path(include, "burn", name).read_text()
+    for number, struct in enumerate(re.findall(r"\bstruct (\w+)\s*\{", text)):
+        source += f"extern char burn_size_{number}[sizeof(struct {struct})];\n"
+    done = subprocess.run(
+        [compiler, f"-std={std}", "-x", language, "-fsyntax-only", *flags, *more,
+         f"-I{include}", "-"], input=source, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr
+
+
+def compiles_at_all(compiler, std):
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "burn").mkdir()
+        pathlib.Path(folder, "burn", "empty.h").write_text("")
+        return compile_header(compiler, std, folder, "empty.h", []) == ""
+
+
+def check(compiler, std, include, application):
+    failures = []
+    headers = sorted(p.relative_to(pathlib.Path(include, "burn")).as_posix()
+                     for p in pathlib.Path(include, "burn").rglob("*.h"))
+    for name in headers:
+        padded = [] if name in application else ["-Wpadded"]
+        for more in ([], ["-fshort-enums"]):
+            text = compile_header(compiler, std, include, name, padded + more)
+            if text:
+                failures.append(f"what:  <burn/{name}> does not compile alone with "
+                                f"{compiler} -std={std} {' '.join(padded + more)}\n{text}")
+    return headers, failures
+
+
+def self_test(compiler, std):
+    bad = {
+        "unguarded.h": "typedef struct burn_a { int x; } burn_a;\nenum { BURN_A = 1 };\n",
+        "incomplete.h": "uint32_t burn_x(void);\n",
+        "padded.h": "struct burn_p { char a; long long b; };\n",
+        "extension.h": "struct burn_z { int a; int b[0]; };\n",
+    }
+    wrong = []
+    for name, text in bad.items():
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "burn").mkdir()
+            if name != "unguarded.h":
+                text = f"#ifndef G\n#define G\n{text}#endif\n"
+            pathlib.Path(folder, "burn", name).write_text(text)
+            if not check(compiler, std, folder, set())[1]:
+                wrong.append(name)
+    print(f"self-test: {len(bad)} bad headers, passed wrongly: {wrong}")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--std", required=True)
+    parser.add_argument("--self-test", action="store_true")
+    args = parser.parse_args()
+    if shutil.which(args.compiler) is None or not compiles_at_all(args.compiler, args.std):
+        print(f"skipped: {args.compiler} is not installed, or knows no -std={args.std}")
+        return 77
+    if args.self_test:
+        return self_test(args.compiler, args.std)
+    headers, failures = check(args.compiler, args.std, str(ROOT / "abi"), APPLICATION)
+    for text in failures:
+        print(text + "why:   applications and plugins include any one header, in C or C++\n"
+                     "fix:   include what it uses, and give padding a name (zero[n])\n")
+    print(f"{len(headers)} headers, {len(failures)} failures")
+    return 1 if failures or not headers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Layout of every struct and value of every constant of the public headers, against a golden text.
+
+usage: layout.py [--cc COMPILER] [--flag FLAG]... [--write] [--self-test]
+Structs and enums are read from the headers; a program made from them prints sizes, offsets, types
+and values, so that the compiler, not this script, says where a field lies. `./dev golden` writes
+the text anew; the diff of that is what a reviewer looks at.
+"""
+import argparse
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests/abi/golden/v0.1.layout"
+LISTS = """
+#define STATUS_ROW(number, name, text) printf("status %d %s\\n", number, #name);
+#define DTYPE_ROW(code, NAME, name, bytes, klass) \\
+    printf("dtype %d %s %d %s\\n", code, #name, bytes, #klass);
+"""
+
+
+def strip_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+
+
+def parse_fields(body):
+    """[(name, type)] of a struct's body; a type is the declaration without the name."""
+    fields = []
+    for declaration in body.split(";"):
+        declaration = " ".join(declaration.split())
+        if not declaration:
+            continue
+        pointer = re.search(r"\(\s*(?:BURN_CALL\s*)?\*\s*(\w+)\s*\)", declaration)
+        if pointer:
+            start, end = pointer.span(1)
+            fields.append((pointer.group(1), declaration[:start] + declaration[end:]))
+            continue
+        first, *others = declaration.split(",")
+        base = re.match(r"(.*?)((?:\*\s*(?:const\s+)?)*)(\w+)((?:\[[^\]]*\])*)$", first.strip())
+        if not base:
+            raise ValueError(f"cannot read the field '{declaration}'")
+        kind = base.group(1).strip()
+        fields.append((base.group(3), f"{kind} {base.group(2).strip()}{base.group(4)}".strip()))
+        for other in others:
+            match = re.match(r"((?:\*\s*)*)(\w+)((?:\[[^\]]*\])*)$", other.strip())
+            fields.append((match.group(2), f"{kind} {match.group(1)}{match.group(3)}".strip()))
+    return fields
+
+
+def parse(text):
+    """(structs {name: fields}, enumerators) of a header."""
+    plain = strip_comments(text)
+    structs = {m.group(1): parse_fields(m.group(2)) for m in
+               re.finditer(r"typedef struct (\w+) \{([^{}]*)\} \1;", plain)}
+    expected = re.findall(r"typedef struct (\w+)\s*\{", plain)
+    if sorted(expected) != sorted(structs):
+        raise ValueError(f"cannot read structs {sorted(set(expected) - set(structs))}")
+    names = []
+    for body in re.findall(r"\benum(?:\s+\w+)?\s*\{([^{}]*)\}", plain):
+        if "#" not in body:  # lists of rows are printed as lists
+            names += [row.split("=")[0].strip() for row in body.split(",") if row.strip()]
+    return structs, names
+
+
+def make_program(include):
+    headers = sorted(pathlib.Path(include, "burn").glob("*.h"))
+    lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <string.h>"]
+    lines += [f"#include <burn/{h.name}>" for h in headers] + [LISTS]
+    lines += ["struct align_probe { char c; };", "int main(void)", "{"]
+    for header in headers:
+        structs, names = parse(header.read_text())
+        if structs or names:
+            lines.append(f'    printf("\\n# {header.name}\\n");')
+        for name, fields in structs.items():
+            lines.append(f'    printf("struct {name} %zu align %zu\\n", sizeof({name}), '
+                         f"_Alignof({name}));")
+            for field, kind in fields:
+                text = kind.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+                lines.append(f'    printf("  %4zu %4zu {field}: {text}\\n", '
+                             f"offsetof({name}, {field}), sizeof((({name} *)0)->{field}));")
+        for name in names:
+            lines.append(f'    printf("const {name} %lld\\n", (long long){name});')
+    lines.append('    printf("\\n# lists\\n");')
+    lines.append("#ifdef BURN_FOREACH_STATUS\n    BURN_FOREACH_STATUS(STATUS_ROW)\n#endif")
+    lines.append("#ifdef BURN_FOREACH_DTYPE\n    BURN_FOREACH_DTYPE(DTYPE_ROW)\n"
+                 "    BURN_FOREACH_RESERVED_DTYPE(DTYPE_ROW)\n#endif")
+    ops = pathlib.Path(include, "burn", "op_list.h")
+    if ops.exists():
+        rows = re.findall(r"\bX\(\s*(\d+)\s*,\s*(\w+)", strip_comments(ops.read_text()))
+        lines += [f'    printf("op %d {name}\\n", {number});' for number, name in rows]
+    lines += ["    return 0;", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def print_layout(compiler, flags, include):
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
+        pathlib.Path(source).write_text(make_program(include))
+        subprocess.run([*compiler.split(), "-std=c11", "-w", *flags, f"-I{include}", source, "-o",
+                        program], check=True)
+        return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+
+
+def compare(golden, now):
+    return list(difflib.unified_diff(golden.splitlines(), now.splitlines(), "golden", "now",
+                                     lineterm="", n=1))
+
+
+def self_test(compiler):
+    before = ("typedef struct burn_s { uint32_t struct_size; uint32_t zero; uint64_t *a, b[2];\n"
+              "int32_t(BURN_CALL *f)(int x); } burn_s;\nenum { BURN_ONE = 1, BURN_TWO = 2 };\n")
+    changes = {
+        "field moved": before.replace("*a, b[2]", "b[2], *a"),
+        "field widened": before.replace("uint32_t zero", "uint64_t zero"),
+        "type changed": before.replace("uint32_t zero", "int32_t zero"),
+        "signature changed": before.replace("int x", "long x"),
+        "constant changed": before.replace("BURN_TWO = 2", "BURN_TWO = 3"),
+        "field renamed": before.replace("zero", "other"),
+    }
+
+    def layout_of(text):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "burn").mkdir()
+            head = "#include <stdint.h>\n#define BURN_CALL\n"
+            pathlib.Path(folder, "burn", "s.h").write_text(head + text)
+            return print_layout(compiler, [], folder)
+
+    good = layout_of(before)
+    wrong = [name for name, text in changes.items() if not compare(good, layout_of(text))]
+    if compare(good, layout_of("/* a comment */ " + before)) or "struct burn_s 40" not in good:
+        wrong.append("the good sample")
+    print(f"self-test: {len(changes)} changes, not seen: {wrong}")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--flag", action="append", default=[])
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--self-test", action="store_true")
+    args = parser.parse_args()
+    if args.self_test:
+        return self_test(args.cc)
+    now = print_layout(args.cc, args.flag, str(ROOT / "abi"))
+    if args.write:
+        GOLDEN.write_text(now)
+        print(f"written: {GOLDEN.relative_to(ROOT)}, {now.count('struct ')} structs")
+        return 0
+    if sys.maxsize < 2 ** 32:
+        print("skipped: the golden text is that of 64-bit machines")
+        return 77
+    diff = compare(GOLDEN.read_text(), now)
+    if diff:
+        print("\n".join(diff))
+        print(f"\nwhat:  the layout differs from {GOLDEN.relative_to(ROOT)}\n"
+              "why:   plugins that were built earlier read these structs\n"
+              "fix:   only append, and raise the ABI's minor (abi/burn/version.h); if that is what "
+              "was done: ./dev golden")
+    return 1 if diff else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
