@@ -3,8 +3,8 @@
  * host.c - what the host offers to plugins: memory, log, options, thread budget, services.
  *
  * Options set through the API stay valid as long as the process, so a plugin may keep the pointer;
- * a value that was set before is found again, not stored twice. The environment comes first: the
- * user's word goes before the application's. No lock is held while a plugin is asked for a service.
+ * a value that was set before is found again, not stored twice. What the application set goes before
+ * the environment. No lock is held while a plugin is asked for a service.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -127,15 +127,12 @@ void burni_host_forget(void)
     n_values = 0;
 }
 
-static const char *BURN_CALL host_option(const char *name)
+const char *burni_loader_option(const char *name)
 {
     if (name == NULL) {
         return NULL;
     }
-    const char *value = burni_env(name);
-    if (value != NULL) {
-        return value;
-    }
+    const char *value = NULL;
     (void)pthread_mutex_lock(&lock);
     for (const option_value *v = values; v != NULL && value == NULL; v = v->next) {
         if (v->current && strcmp(v->name, name) == 0) {
@@ -143,7 +140,12 @@ static const char *BURN_CALL host_option(const char *name)
         }
     }
     (void)pthread_mutex_unlock(&lock);
-    return value;
+    return value != NULL ? value : burni_env(name);
+}
+
+static const char *BURN_CALL host_option(const char *name)
+{
+    return burni_loader_option(name);
 }
 
 static void *BURN_CALL host_alloc(uint64_t bytes)
@@ -194,7 +196,7 @@ static uint32_t usable_cores(void)
 
 uint32_t burni_thread_budget(void)
 {
-    const char *wanted = host_option("THREADS");
+    const char *wanted = burni_loader_option("THREADS");
     if (wanted != NULL) {
         uint32_t n = parse_threads(wanted);
         if (n > 0) {

@@ -79,4 +79,7 @@ void burni_loader_shutdown(void);
 /* Options that plugins may look up through the host, besides the environment. */
 int32_t burni_loader_set_option(const char *name, const char *value, burn_err *err);
 
+/* Value of an option as set, else of BURN_<name>; NULL when neither is. */
+const char *burni_loader_option(const char *name);
+
 #endif /* BURN_LOADER_H */

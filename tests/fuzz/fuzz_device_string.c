@@ -3,11 +3,10 @@
  * fuzz_device_string.c - any text as a device string, alone and as a list. What is accepted has
  * names and ordinals in range, or the target traps.
  */
+#include "fuzz.h"
 #include "loader/entry.h"
 
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_text(const char *text, uint32_t list)
 {

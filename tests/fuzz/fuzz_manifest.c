@@ -3,11 +3,10 @@
  * fuzz_manifest.c - any bytes as a manifest: an answer, never a crash. What is accepted must keep
  * the promises that the rest of the loader builds on, or the target traps.
  */
+#include "fuzz.h"
 #include "loader/entry.h"
 
 #include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_search.c - which folders are searched, in which order, and who wins when two plugins meet.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* All folders with their notes, in one text. */
+static const char *searched(void)
+{
+    static char text[8192];
+    burni_text t;
+    burni_text_init(&t, text, sizeof(text));
+    for (uint32_t i = 0; burni_loader_searched(i)[0] != '\0'; i++) {
+        burni_text_add(&t, "[%s]", burni_loader_searched(i));
+    }
+    return text;
+}
+
+static void only_absolute_folders_count(void **state)
+{
+    (void)state;
+    world_plugin("here");
+    char cwd[512];
+    assert_non_null(getcwd(cwd, sizeof(cwd)));
+    assert_int_equal(chdir(world_dir), 0);
+    assert_int_equal(setenv("BURN_PLUGIN_PATH", ".::relative/x:/nowhere-at-all", 1), 0);
+    assert_int_equal(burni_loader_count(), 0);
+    world_expect(searched(), "[. (refused: not an absolute path)]");
+    world_expect(searched(), "[BURN_PLUGIN_PATH (refused: an empty entry)]");
+    world_expect(searched(), "[relative/x (refused: not an absolute path)]");
+    world_expect(searched(), "[/nowhere-at-all (not there)]");
+    burni_loader_forget();
+    assert_int_equal(unsetenv("BURN_PLUGIN_PATH"), 0);
+    assert_int_equal(burni_loader_count(), 0);
+    assert_int_equal(chdir(cwd), 0);
+}
+
+static void the_folder_beside_the_library_is_searched(void **state)
+{
+    (void)state;
+    assert_int_equal(unsetenv("BURN_PLUGIN_PATH"), 0);
+    char self[512];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    assert_true(n > 0);
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    char expected[600];
+    (void)snprintf(expected, sizeof(expected), "[%s/burn/0", self);
+    world_expect(searched(), expected);
+}
+
+static void loose_folders_are_refused(void **state)
+{
+    (void)state;
+    world_plugin("inside");
+    assert_int_equal(chmod(world_dir, 0777), 0);
+    assert_int_equal(burni_loader_count(), 0);
+    world_expect(searched(), "refused: the folder can be written by every user (mode 0777)");
+    world_err e;
+    assert_int_equal(burni_loader_open("inside", NULL, world_err_init(&e)), BURN_E_NOT_FOUND);
+    world_expect(e.err.text, "no backend is installed; searched: ");
+    world_expect(e.err.text, "refused: the folder can be written by every user");
+    if (geteuid() == 0) {
+        burni_loader_forget();
+        assert_int_equal(chmod(world_dir, 0755), 0);
+        assert_int_equal(chown(world_dir, 4321, 4321), 0);
+        assert_int_equal(burni_loader_count(), 0);
+        world_expect(searched(), "belongs to user 4321");
+    }
+}
+
+static void the_order_is_by_folder_then_name(void **state)
+{
+    (void)state;
+    char first[256];
+    world_folder("first", first, sizeof(first));
+    char last[256];
+    (void)snprintf(last, sizeof(last), "%s", world_dir);
+    world_plugin("bb");
+    world_plugin("aa");
+    world_plugin("twice");
+    (void)snprintf(world_dir, sizeof(world_dir), "%s", first);
+    world_plugin("zz");
+    world_plugin("twice");
+    char path[800];
+    (void)snprintf(path, sizeof(path), "%s:%s:%s", first, last, first);
+    assert_int_equal(setenv("BURN_PLUGIN_PATH", path, 1), 0);
+    static const char *const ids[] = {"twice", "zz", "aa", "bb"};
+    assert_int_equal(burni_loader_count(), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_string_equal(burni_loader_at(i)->id, ids[i]);
+    }
+    /* Two of one id: the first path wins. */
+    world_expect(burni_loader_find("twice")->manifest_path, "-first/twice.json");
+}
+
+static void one_library_is_one_plugin(void **state)
+{
+    (void)state;
+    world_plugin("aa");
+    world_manifest("bb", "backend", "cpu", 1, "0.1");
+    char from[512];
+    char to[512];
+    (void)snprintf(from, sizeof(from), "%s/aa.so", world_dir);
+    (void)snprintf(to, sizeof(to), "%s/bb.so", world_dir);
+    assert_int_equal(link(from, to), 0);
+    assert_int_equal(burni_loader_find("aa")->state, BURNI_PLUGIN_KNOWN);
+    const burni_plugin *b = burni_loader_find("bb");
+    assert_int_equal(b->state, BURNI_PLUGIN_BROKEN);
+    world_expect(b->reason, "the same file as that of \"aa\"");
+}
+
+static void the_allow_list(void **state)
+{
+    (void)state;
+    world_plugin("aa");
+    world_plugin("bb");
+    world_plugin("ext_x");
+    assert_int_equal(setenv("BURN_BACKENDS", "bb,nobody", 1), 0);
+    assert_int_equal(burni_loader_find("aa")->state, BURNI_PLUGIN_DISABLED);
+    assert_int_equal(burni_loader_find("bb")->state, BURNI_PLUGIN_KNOWN);
+    assert_int_equal(burni_loader_find("ext_x")->state, BURNI_PLUGIN_KNOWN);
+    world_err e;
+    assert_int_equal(burni_loader_open("aa", NULL, world_err_init(&e)), BURN_E_DENIED);
+    world_expect(e.err.text, "aa: BURN_BACKENDS is \"bb,nobody\", which leaves it out; add it");
+    burni_loader_forget();
+    assert_int_equal(setenv("BURN_BACKENDS", "aa,,bb", 1), 0);
+    assert_int_equal(burni_loader_open("bb", NULL, world_err_init(&e)), BURN_E_DENIED);
+    world_expect(e.err.text, "names no backend at position 4, so none may be used");
+    burni_loader_forget();
+    assert_int_equal(setenv("BURN_BACKENDS", "", 1), 0);
+    assert_int_equal(burni_loader_open("bb", NULL, world_err_init(&e)), BURN_E_DENIED);
+    world_expect(e.err.text, "position 1");
+}
+
+#define LOADER_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LOADER_TEST(only_absolute_folders_count),
+        LOADER_TEST(the_folder_beside_the_library_is_searched),
+        LOADER_TEST(loose_folders_are_refused),
+        LOADER_TEST(the_order_is_by_folder_then_name),
+        LOADER_TEST(one_library_is_one_plugin),
+        LOADER_TEST(the_allow_list),
+    };
+    int failed = cmocka_run_group_tests_name("loader/search", tests, NULL, NULL);
+    world_remove_all();
+    return failed;
+}
