@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define MAX_PARENTS 16
+/* So many words may wait for a look before the stream pauses for one. */
+#define MAX_OPEN_FAULTS 1024
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
@@ -70,6 +72,12 @@ int32_t burni_fault_for_launch(burni_stream *stream, const burni_launch *launch,
                                burn_operand *word, burn_err *err)
 {
     burni_fault *parents[MAX_PARENTS];
+    if (stream->n_open_faults >= MAX_OPEN_FAULTS) {
+        int32_t looked = burni_stream_look_at_faults(stream, err);
+        if (looked != BURN_OK) {
+            return looked;
+        }
+    }
     uint32_t n = collect(launch, parents);
     int own = (launch->resolved->row->flags & BURN_ROW_FAULTS) != 0;
     *out = NULL;
@@ -98,6 +106,12 @@ int32_t burni_fault_for_launch(burni_stream *stream, const burni_launch *launch,
     for (uint32_t i = 0; i < n; i++) {
         atomic_fetch_add(&parents[i]->refs, 1);
         f->parents[f->n_parents++] = parents[i];
+    }
+    if (own) {
+        atomic_fetch_add(&f->refs, 1);
+        f->next_open = stream->open_faults;
+        stream->open_faults = f;
+        stream->n_open_faults++;
     }
     *out = f;
     return BURN_OK;
@@ -199,6 +213,26 @@ int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
         burni_cause_write(cause, err);
         return cause->code;
     }
+    return rc;
+}
+
+int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    burni_fault *open = stream->open_faults;
+    stream->open_faults = NULL;
+    stream->n_open_faults = 0;
+    (void)pthread_mutex_lock(&stream->device->fault_lock);
+    while (open != NULL) {
+        burni_fault *f = open;
+        open = f->next_open;
+        /* A launch that failed before its point was signalled wrote no word. */
+        if (f->point != 0 && rc == BURN_OK) {
+            (void)look(stream, f, err, &rc);
+        }
+        burni_fault_unref(f);
+    }
+    (void)pthread_mutex_unlock(&stream->device->fault_lock);
     return rc;
 }
 

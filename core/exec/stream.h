@@ -48,6 +48,7 @@ typedef struct burni_fault {
     uint64_t point;
     const burni_op *op;
     burni_cause *cause;
+    struct burni_fault *next_open; /* the stream's list of words that nobody looked at yet */
     uint32_t n_parents;
     uint32_t zero;
     struct burni_fault *parents[];
@@ -72,7 +73,10 @@ typedef struct burni_stream {
     burni_fast fast[BURNI_MAX_OPS]; /* the short way of pointwise ops: one exact key per op */
     burni_thread *owner;            /* NULL: idle, waiting for a thread */
     burni_thread *_Atomic holder;   /* who holds `lock` */
-    uint64_t n_dropped;       /* records that never ran */
+    burni_fault *open_faults;
+    uint32_t n_open_faults;
+    uint32_t zero;
+    uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;
     struct burni_stream *next;
 } burni_stream;
@@ -100,5 +104,8 @@ void burni_storage_fail(burni_storage *storage, burni_cause *cause);
 
 /* Waits until the stream's queue has done all it was given. */
 int32_t burni_stream_finish(burni_stream *stream, burn_err *err);
+
+/* Looks at every fault word of the stream that is still open; failures are latched. */
+int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err);
 
 #endif /* BURN_CORE_EXEC_STREAM_H */

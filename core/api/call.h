@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * call.h - what the public op functions share: attributes in, one tensor out.
+ */
+#ifndef BURN_CORE_API_CALL_H
+#define BURN_CORE_API_CALL_H
+
+#include "exec/emit.h"
+
+#include <burn/build.h>
+#include <burn/ops.h>
+
+/* Calls an op with one output; attrs NULL or a struct with a head. */
+burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs,
+                        burn_tensor *const *in, uint32_t n_in);
+/* The same with several outputs; returns the first, failed or not. */
+burn_tensor *burni_call_n(burn_device *device, uint64_t op, const void *attrs,
+                          burn_tensor *const *in, uint32_t n_in, burn_tensor **out,
+                          uint32_t n_out);
+/* A failed tensor with that text. */
+burn_tensor *burni_call_fail(uint64_t op, int32_t code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Wraps a negative axis once. Out of range stays out of range: infer names it. A failed tensor
+ * has rank 0 and passes through. */
+int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis);
+
+#endif /* BURN_CORE_API_CALL_H */

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * device.c - the public functions of <burn/device.h> and <burn/registry.h>.
+ */
+#include "base/error.h"
+#include "base/log.h"
+#include "exec/device.h"
+#include "exec/stream.h"
+#include "loader/loader.h"
+
+#include <burn/grad.h>
+#include <burn/registry.h>
+#include <string.h>
+
+const char *burn_version(void)
+{
+    return BURN_VERSION;
+}
+
+burn_device *burn_device_open(const char *string, burn_err *err)
+{
+    burn_err local = BURN_ERR_INIT;
+    return burni_device_open(string, err != NULL ? err : &local);
+}
+
+burn_device *burn_device_autodiff(burn_device *device)
+{
+    return device != NULL ? &device->core->autodiff : NULL;
+}
+
+burn_device *burn_device_inner(burn_device *device)
+{
+    return device != NULL ? &device->core->plain : NULL;
+}
+
+int32_t burn_device_is_autodiff(const burn_device *device)
+{
+    return device != NULL && device->autodiff != 0;
+}
+
+const char *burn_device_name(const burn_device *device)
+{
+    return device != NULL ? device->core->name : "";
+}
+
+const char *burn_device_reason(const burn_device *device)
+{
+    return device != NULL ? device->core->reason : "";
+}
+
+int32_t burn_device_describe(const burn_device *device, burn_device_info *out, burn_err *err)
+{
+    if (device == NULL || out == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "describe: device or output is NULL");
+    }
+    return burni_loader_device_info(device->core->backend, device->core->ordinal, out, err);
+}
+
+int32_t burn_sync(burn_device *device, burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    burn_err local = BURN_ERR_INIT;
+    err = err != NULL ? err : &local;
+    if (thread == NULL || device == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "sync: the device is NULL");
+    }
+    burni_stream *stream = burni_stream_get(thread, device->core, err);
+    if (stream == NULL) {
+        return err->code;
+    }
+    int32_t rc = burni_stream_finish(stream, err);
+    if (rc == BURN_OK) {
+        rc = burni_stream_look_at_faults(stream, err);
+    }
+    (void)pthread_mutex_lock(&device->core->lock);
+    burni_cause *cause = device->core->latched;
+    device->core->latched = NULL;
+    (void)pthread_mutex_unlock(&device->core->lock);
+    if (cause != NULL) {
+        burni_cause_write(cause, err);
+        rc = cause->code;
+        burni_cause_unref(cause);
+    }
+    return rc;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------- */
+
+int32_t burn_memory_report(const burn_device *device, burn_memory *out, burn_err *err)
+{
+    if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
+        return burni_fail(err, BURN_E_INVALID, "memory: device or output is NULL or too small");
+    }
+    burni_device *core = device->core;
+    int64_t in_use = 0;
+    int64_t peak = 0;
+    (void)pthread_mutex_lock(&core->lock);
+    for (burni_stream *s = core->streams; s != NULL; s = s->next) {
+        in_use += atomic_load_explicit(&s->cache.in_use, memory_order_relaxed);
+        peak += atomic_load_explicit(&s->cache.peak, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&core->lock);
+    out->in_use = in_use > 0 ? (uint64_t)in_use : 0;
+    out->peak_in_use = peak > 0 ? (uint64_t)peak : 0;
+    out->reserved = atomic_load(&core->pool.reserved);
+    out->peak_reserved = atomic_load(&core->pool.peak_reserved);
+    out->limit = atomic_load(&core->pool.limit);
+    out->n_allocations = atomic_load(&core->pool.n_allocations);
+    out->n_pages = core->pool.n_pages;
+    return BURN_OK;
+}
+
+void burn_memory_trim(burn_device *device)
+{
+    burni_thread *thread = burni_thread_get();
+    burni_stream *stream =
+        thread != NULL && device != NULL ? burni_stream_get(thread, device->core, NULL) : NULL;
+    if (stream != NULL) {
+        burni_stream_drain(stream);
+        burni_pool_trim(&device->core->pool, &stream->cache);
+    }
+}
+
+void burn_memory_limit(burn_device *device, uint64_t bytes)
+{
+    if (device != NULL) {
+        atomic_store(&device->core->pool.limit, bytes);
+    }
+}
+
+/* ---- options, log, extensions ------------------------------------------------------------------------ */
+
+int32_t burn_option_set(const char *name, const char *value, burn_err *err)
+{
+    if (name != NULL && strcmp(name, "DECOMPOSE") == 0) {
+        /* For tests: this thread takes decompositions where there are kernels. */
+        burni_thread *thread = burni_thread_get();
+        if (thread != NULL) {
+            thread->decompose = value != NULL && strcmp(value, "1") == 0;
+        }
+        return BURN_OK;
+    }
+    return burni_loader_set_option(name, value, err);
+}
+
+void burn_log_set(burn_log_fn fn, void *user, int32_t level)
+{
+    burni_log_set(fn, user, level);
+}
+
+int32_t burn_extension_load(const char *id, burn_err *err)
+{
+    const burni_plugin *plugin = NULL;
+    int32_t rc = burni_loader_open(id, &plugin, err);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    const burn_plugin *table = plugin->table;
+    for (uint32_t i = 0; i < table->n_ops && rc == BURN_OK; i++) {
+        const burn_op_def *def =
+            (const burn_op_def *)(const void *)((const char *)table->ops +
+                                                (size_t)i * table->op_stride);
+        const burni_op *known = burni_op_find(def->id);
+        if (known == NULL || strcmp(known->def.name, def->name) != 0 ||
+            known->def.eval != def->eval) {
+            rc = burni_op_register(def, &known, err);
+        }
+    }
+    for (uint32_t d = 0; rc == BURN_OK && burni_device_at(d) != NULL; d++) {
+        for (uint32_t i = 0; i < table->n_row_sets && rc == BURN_OK; i++) {
+            const burn_row_set *set =
+                (const burn_row_set *)(const void *)((const char *)table->row_sets +
+                                                     (size_t)i * table->row_set_stride);
+            rc = burni_device_add_rows(burni_device_at(d), set, err);
+        }
+    }
+    return rc;
+}
+
+void burn_shutdown(void)
+{
+    burni_thread *thread = burni_thread_current;
+    for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
+        burni_stream *s = thread != NULL ? thread->streams[d] : NULL;
+        if (s != NULL) {
+            (void)burni_stream_finish(s, NULL);
+        }
+    }
+    burni_loader_shutdown();
+}
+
+/* ---- registry ------------------------------------------------------------------------------------------ */
+
+uint32_t burn_op_count(void)
+{
+    return burni_op_count();
+}
+
+const burn_op_def *burn_op_at(uint32_t i)
+{
+    const burni_op *op = burni_op_at(i);
+    return op != NULL ? &op->def : NULL;
+}
+
+const burn_op_def *burn_op_find(const char *name)
+{
+    const burni_op *op = burni_op_find_name(name);
+    return op != NULL ? &op->def : NULL;
+}
+
+const burn_op_def *burn_op_find_id(uint64_t id)
+{
+    const burni_op *op = burni_op_find(id);
+    return op != NULL ? &op->def : NULL;
+}
+
+int32_t burn_op_support(burn_device *device, uint64_t id, uint8_t dtype)
+{
+    const burni_op *op = burni_op_find(id);
+    if (op == NULL || device == NULL) {
+        return BURN_SUPPORT_NONE;
+    }
+    if (op->view) {
+        return BURN_SUPPORT_VIEW;
+    }
+    const burni_rows *rows = &device->core->rows[op->index];
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const burn_slot *slot = rows->rows[i]->slots;
+        if (rows->rows[i]->n_slots > 0 && dtype < 64 && (slot->dtypes[0] >> dtype & 1) != 0) {
+            return BURN_SUPPORT_NATIVE;
+        }
+    }
+    return op->def.decompose != NULL ? BURN_SUPPORT_DECOMPOSED : BURN_SUPPORT_NONE;
+}
+
+const char *burn_op_row(burn_device *device, uint64_t id, uint32_t i)
+{
+    const burni_op *op = burni_op_find(id);
+    if (op == NULL || device == NULL || i >= device->core->rows[op->index].count) {
+        return NULL;
+    }
+    return device->core->rows[op->index].rows[i]->name;
+}
+
+/* ---- recording ----------------------------------------------------------------------------------------- */
+
+burn_tensor *burn_require_grad(burn_device *device, burn_tensor *t)
+{
+    burni_thread *thread = burni_thread_get();
+    if (t == NULL || thread == NULL || t->cause != NULL) {
+        return t != NULL && t->cause != NULL ? burni_handle_failed(thread, t->cause)
+                                             : burni_handle_fail(thread, BURN_E_INVALID, 0,
+                                                                 "require_grad: NULL");
+    }
+    if (device == NULL || device->autodiff == 0) {
+        return burni_handle_fail(thread, BURN_E_STATE, 0,
+                                 "require_grad: gradients need an autodiff device handle "
+                                 "(burn_device_autodiff or \"+autodiff\")");
+    }
+    if (t->kind != BURN_TENSOR || burn_dtype_class(t->dtype) != BURN_CLASS_FLOAT) {
+        return burni_handle_fail(thread, BURN_E_DTYPE, 0,
+                                 "require_grad: only float tensors have gradients, this one is %s",
+                                 burn_dtype_name(t->dtype));
+    }
+    burn_tensor *leaf = burni_handle_alias(thread, t, 1);
+    burni_node *node = burni_node_new(NULL, 0, 0, 0);
+    if (leaf == NULL || node == NULL) {
+        burni_node_unref(node);
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    leaf->node = node;
+    return leaf;
+}
+
+burn_tensor *burn_detach(burn_tensor *t)
+{
+    burni_thread *thread = burni_thread_get();
+    if (t == NULL || thread == NULL) {
+        return burni_handle_fail(thread, BURN_E_INVALID, 0, "detach: the tensor is NULL");
+    }
+    burn_tensor *alias = burni_handle_alias(thread, t, 1);
+    return alias != NULL ? alias : burni_handle_failed(NULL, &burni_cause_no_memory);
+}
+
+int32_t burn_is_tracked(const burn_tensor *t)
+{
+    return t != NULL && t->node != NULL;
+}
+
+void burn_no_grad_begin(void)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread != NULL) {
+        thread->no_grad++;
+    }
+}
+
+void burn_no_grad_end(void)
+{
+    burni_thread *thread = burni_thread_current;
+    if (thread != NULL && thread->no_grad > 0) {
+        thread->no_grad--;
+    }
+}
+
+int32_t burn_grad_enabled(void)
+{
+    const burni_thread *thread = burni_thread_current;
+    return thread == NULL || thread->no_grad == 0;
+}

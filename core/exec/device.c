@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * device.c - opening devices and collecting the rows that serve them.
+ *
+ * The loader resolves the string and opens the plugin; here the backend's device is opened once, its
+ * rows are sorted by priority and indexed by op, and the pool is made. Devices are never closed
+ * before burn_shutdown.
+ */
+#include "exec/device.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "exec/fault.h"
+#include "loader/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static burni_device *devices[BURNI_MAX_DEVICES];
+static _Atomic uint32_t n_devices;
+
+burni_device *burni_device_at(uint32_t index)
+{
+    return index < atomic_load_explicit(&n_devices, memory_order_acquire) ? devices[index] : NULL;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+static int32_t insert_row(burni_device *device, const burn_row *row, burn_err *err)
+{
+    const burni_op *op = burni_op_find(row->op);
+    if (op == NULL) {
+        /* A row for an op that this host does not know: a newer plugin. It is of no use here. */
+        burni_log(BURN_LOG_DEBUG, "device", "%s: row %s serves an unknown op", device->name,
+                  row->name);
+        return BURN_OK;
+    }
+    burni_rows *rows = &device->rows[op->index];
+    const burn_row **grown = burni_realloc(rows->rows, (rows->count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", device->name);
+    }
+    uint32_t at = rows->count;
+    while (at > 0 && grown[at - 1]->priority < row->priority) {
+        grown[at] = grown[at - 1];
+        at--;
+    }
+    grown[at] = row;
+    rows->rows = grown;
+    rows->count++;
+    if ((row->key_facts & BURN_FACT_DIMS) != 0 ||
+        (row->prepare != NULL && (row->flags & BURN_ROW_ANY_DIMS) == 0)) {
+        rows->key_dims = 1;
+    }
+    return BURN_OK;
+}
+
+int32_t burni_device_add_rows(burni_device *device, const burn_row_set *set, burn_err *err)
+{
+    if (set->backend == NULL || strcmp(set->backend, device->backend) != 0) {
+        return BURN_OK;
+    }
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < set->n_rows && rc == BURN_OK; i++) {
+        const burn_row *row =
+            (const burn_row *)(const void *)((const char *)set->rows + (size_t)i * set->row_stride);
+        rc = insert_row(device, row, err);
+    }
+    return rc;
+}
+
+static int32_t add_plugin_rows(burni_device *device, const burn_plugin *table, burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < table->n_row_sets && rc == BURN_OK; i++) {
+        const burn_row_set *set =
+            (const burn_row_set *)(const void *)((const char *)table->row_sets +
+                                                 (size_t)i * table->row_set_stride);
+        rc = burni_device_add_rows(device, set, err);
+    }
+    return rc;
+}
+
+static int32_t add_all_rows(burni_device *device, burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < burni_loader_count() && rc == BURN_OK; i++) {
+        const burni_plugin *plugin = burni_loader_at(i);
+        if (plugin->table != NULL) {
+            rc = add_plugin_rows(device, plugin->table, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- options --------------------------------------------------------------------------------------- */
+
+static int32_t read_window(uint32_t *out, burn_err *err)
+{
+    const char *text = burni_loader_option("WINDOW");
+    *out = 1;
+    if (text == NULL || strcmp(text, "auto") == 0) {
+        return BURN_OK;
+    }
+    char *end = NULL;
+    long value = strtol(text, &end, 10);
+    if (text[0] < '1' || text[0] > '9' || *end != '\0' || value > BURNI_MAX_WINDOW) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "BURN_WINDOW=\"%s\": expected auto or a number from 1 to %d", text,
+                          BURNI_MAX_WINDOW);
+    }
+    *out = (uint32_t)value;
+    return BURN_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------ */
+
+static void quiesce(void *user)
+{
+    burni_device *device = user;
+    burni_thread *thread = burni_thread_current;
+    burni_stream *s = thread != NULL ? thread->streams[device->index] : NULL;
+    if (s != NULL && !device->synchronous) {
+        uint64_t point = atomic_load(&s->submitted);
+        (void)device->api->host_wait(s->queue, point, UINT64_MAX, NULL);
+    }
+}
+
+static int32_t start(burni_device *device, const burni_plugin *plugin,
+                     const burni_device_choice *choice, burn_err *err)
+{
+    device->api = plugin->table->device;
+    device->ordinal = choice->ordinal;
+    (void)snprintf(device->backend, sizeof(device->backend), "%s", choice->id);
+    (void)snprintf(device->name, sizeof(device->name), "%s", choice->canonical);
+    (void)snprintf(device->reason, sizeof(device->reason), "%s", choice->why);
+    device->plain.core = device;
+    device->autodiff.core = device;
+    device->autodiff.autodiff = 1;
+    int32_t rc = read_window(&device->window, err);
+    if (rc == BURN_OK) {
+        const char *options = choice->options[0] != '\0' ? choice->options : NULL;
+        rc = device->api->open(choice->ordinal, options, &device->handle, err);
+    }
+    if (rc != BURN_OK) {
+        burni_prefix(err, "device %s", device->name);
+        return rc;
+    }
+    BURN_INIT(&device->limits, burn_limits);
+    rc = device->api->limits(device->handle, &device->limits, err);
+    if (rc == BURN_OK) {
+        device->synchronous = (device->limits.flags & BURN_LIMIT_SYNCHRONOUS) != 0;
+        device->host_memory = (device->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0;
+        rc = add_all_rows(device, err);
+    }
+    if (rc == BURN_OK) {
+        rc = burni_pool_init(&device->pool, device->api, device->handle, &device->limits);
+        device->pool.passed = burni_snapshot_passed;
+        device->pool.quiesce = quiesce;
+        device->pool.user = device;
+    }
+    if (rc != BURN_OK) {
+        device->api->close(device->handle);
+    }
+    return rc;
+}
+
+static burni_device *find_open(const burni_device_choice *choice)
+{
+    for (uint32_t i = 0; i < atomic_load(&n_devices); i++) {
+        if (strcmp(devices[i]->name, choice->canonical) == 0) {
+            return devices[i];
+        }
+    }
+    return NULL;
+}
+
+static burni_device *open_locked(const burni_plugin *plugin, const burni_device_choice *choice,
+                                 burn_err *err)
+{
+    burni_device *device = find_open(choice);
+    if (device != NULL) {
+        return device;
+    }
+    uint32_t n = atomic_load(&n_devices);
+    if (n == BURNI_MAX_DEVICES) {
+        (void)burni_fail(err, BURN_E_LIMIT, "more than %d devices are open", BURNI_MAX_DEVICES);
+        return NULL;
+    }
+    device = burni_calloc(1, sizeof(*device));
+    if (device == NULL || pthread_mutex_init(&device->lock, NULL) != 0 ||
+        pthread_mutex_init(&device->fault_lock, NULL) != 0) {
+        burni_free(device);
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "device %s: out of host memory",
+                         choice->canonical);
+        return NULL;
+    }
+    device->index = n;
+    if (start(device, plugin, choice, err) != BURN_OK) {
+        burni_free(device);
+        return NULL;
+    }
+    devices[n] = device;
+    atomic_store_explicit(&n_devices, n + 1, memory_order_release);
+    return device;
+}
+
+burn_device *burni_device_open(const char *string, burn_err *err)
+{
+    burni_device_choice choice;
+    memset(&choice, 0, sizeof(choice));
+    if (burni_loader_resolve(string, &choice, err) != BURN_OK) {
+        return NULL;
+    }
+    const burni_plugin *plugin = NULL;
+    if (burni_loader_open(choice.id, &plugin, err) != BURN_OK) {
+        return NULL;
+    }
+    (void)pthread_mutex_lock(&lock);
+    burni_device *device = open_locked(plugin, &choice, err);
+    (void)pthread_mutex_unlock(&lock);
+    if (device == NULL) {
+        return NULL;
+    }
+    return choice.autodiff ? &device->autodiff : &device->plain;
+}
+
+void burni_device_latch(burni_device *device, burni_cause *cause)
+{
+    burni_log(BURN_LOG_WARN, device->name, "%s", cause->text);
+    (void)pthread_mutex_lock(&device->lock);
+    if (device->latched == NULL) {
+        device->latched = burni_cause_ref(cause);
+    }
+    (void)pthread_mutex_unlock(&device->lock);
+}

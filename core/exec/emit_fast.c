@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * emit_fast.c - the short way of pointwise ops: dense operands of one shape, or scalars.
+ *
+ * It makes the same launch as emit.c would, from an exact key of dtypes and layouts, without metas,
+ * callbacks or copies of dims. Whatever is unusual (a failure, another shape or layout, a kernel
+ * that is not known yet) makes it answer 0 before anything was changed, and emit.c does the call.
+ */
+#include "exec/emit_private.h"
+
+#include <string.h>
+
+#define MAX_FAST_IN 3
+
+static const int64_t unit_stride[1] = {1};
+static const int64_t no_stride[1] = {0};
+
+/* Same dims? */
+static int same_shape(const burn_tensor *a, const burn_tensor *b)
+{
+    if (a->rank != b->rank) {
+        return 0;
+    }
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (a->dims[d] != b->dims[d]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Which input has the shape of the output, or NULL when the short way does not apply. */
+static const burn_tensor *leader(burn_tensor *const *in, uint32_t n_in)
+{
+    const burn_tensor *lead = NULL;
+    for (uint32_t i = 0; i < n_in; i++) {
+        const burn_tensor *t = in[i];
+        if (t == NULL || t->cause != NULL) {
+            return NULL;
+        }
+        if (t->kind == BURN_IMMEDIATE) {
+            continue;
+        }
+        if ((t->flags & BURNI_CONTIGUOUS) == 0) {
+            return NULL;
+        }
+        if (lead == NULL) {
+            lead = t;
+        } else if (t->device->core != lead->device->core || !same_shape(t, lead)) {
+            return NULL;
+        }
+    }
+    return lead;
+}
+
+static uint64_t fast_key(burn_tensor *const *in, uint32_t n_in)
+{
+    uint64_t key = 1;
+    for (uint32_t i = 0; i < n_in; i++) {
+        key = key << 8 | in[i]->dtype | (in[i]->kind == BURN_IMMEDIATE ? 0x80u : 0u);
+    }
+    return key;
+}
+
+static void operand(burn_operand *o, uint8_t kind, uint8_t dtype, const int64_t *n)
+{
+    o->data = NULL;
+    o->buffer = NULL;
+    o->offset = 0;
+    o->dims = n;
+    o->strides = kind == BURN_IMMEDIATE ? no_stride : unit_stride;
+    o->flags = 0;
+    o->kind = kind;
+    o->dtype = dtype;
+    /* One element is rank 0 after coalescing, as in describe.c. */
+    o->rank = *n != 1;
+    o->layout = kind == BURN_IMMEDIATE && *n > 1 ? BURN_LAYOUT_SCALAR : BURN_LAYOUT_CONTIGUOUS;
+    memset(&o->companion, 0, 16);
+}
+
+/* Same rules as take_operands in emit.c, for dtypes that need no conversion or a plain scalar. */
+static int check_roles(const burni_op *op, burn_tensor *const *in, uint32_t n_in, uint8_t *dtypes,
+                       uint64_t immediates[][2], const burn_tensor *lead)
+{
+    for (uint32_t i = 0; i < n_in; i++) {
+        const burn_role *role = &op->def.roles[i];
+        uint8_t dtype = in[i]->dtype;
+        if (in[i]->kind == BURN_IMMEDIATE) {
+            uint64_t set = role->dtypes[0];
+            int tied = role->same_dtype_as != 0 || (set & (set - 1)) != 0;
+            dtype = lead->dtype;
+            if ((role->flags & BURN_ROLE_IMMEDIATE) == 0 || !tied ||
+                burni_scalar_convert(in[i]->dtype, in[i]->immediate, dtype, immediates[i],
+                                     op->def.name, NULL) != BURN_OK) {
+                return 0;
+            }
+        } else if (role->same_dtype_as != 0 && in[role->same_dtype_as - 1u]->kind == BURN_TENSOR &&
+                   in[role->same_dtype_as - 1u]->dtype != dtype) {
+            return 0;
+        }
+        if (role->dtypes[0] != 0 && (role->dtypes[0] >> dtype & 1) == 0) {
+            return 0;
+        }
+        dtypes[i] = dtype;
+    }
+    return 1;
+}
+
+static uint8_t output_dtype(const burni_op *op, const uint8_t *dtypes)
+{
+    const burn_role *role = &op->def.roles[op->def.n_in];
+    if (role->same_dtype_as != 0) {
+        return dtypes[role->same_dtype_as - 1u];
+    }
+    uint64_t set = role->dtypes[0];
+    return set != 0 && (set & (set - 1)) == 0 ? (uint8_t)__builtin_ctzll(set) : BURN_DTYPE_NONE;
+}
+
+static const burni_resolved *lookup(burni_stream *stream, const burni_op *op, uint64_t key,
+                                    burn_operand *operands, uint32_t n_in)
+{
+    burni_fast *fast = &stream->fast[op->index];
+    if (__builtin_expect(fast->key == key, 1)) {
+        return fast->resolved;
+    }
+    burn_call call;
+    memset(&call, 0, sizeof(call));
+    call.struct_size = sizeof(call);
+    call.operand_stride = sizeof(burn_operand);
+    call.n_in = n_in;
+    call.n_out = 1;
+    call.operands = operands;
+    const burni_resolved *r =
+        burni_resolve(&stream->resolver, stream->device, op, &call, NULL);
+    /* Only rows without conditions beyond the key may be remembered this way. */
+    if (r == NULL || r->row == NULL || r->copy_mask != 0 || r->row->n_guards != 0 ||
+        stream->device->rows[op->index].key_dims) {
+        return NULL;
+    }
+    fast->key = key;
+    fast->resolved = r;
+    return r;
+}
+
+/* Tape node for the common case: every tensor has the output's shape. */
+static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                             uint32_t n_in, const burn_tensor *out)
+{
+    (void)thread;
+    burni_node *node = burni_node_new(op, n_in, 1, 0);
+    if (node == NULL) {
+        return NULL;
+    }
+    uint32_t depth = 0;
+    uint32_t saves = 0;
+    for (uint32_t i = 0; i < n_in; i++) {
+        burn_tensor *t = in[i];
+        if (t->kind == BURN_TENSOR && t->node != NULL) {
+            node->edges[i].node = burni_node_ref(t->node);
+            node->edges[i].out_index = t->out_index;
+            depth = t->node->depth > depth ? t->node->depth : depth;
+            saves |= op->def.vjp_saves != NULL ? op->def.vjp_saves[i] : 0;
+        }
+        burni_handle_meta(t, &node->in_meta[i]);
+        if (t->kind == BURN_IMMEDIATE) {
+            node->in_meta[i].dtype = out->dtype;
+        }
+    }
+    burni_handle_meta(out, &node->out_meta[0]);
+    node->depth = depth + 1;
+    if (saves != 0) {
+        for (uint32_t i = 0; i < n_in; i++) {
+            if ((saves & BURN_SAVE_IN(i)) != 0) {
+                node->saved_in[i] = burni_handle_ref(in[i]);
+            }
+        }
+        if ((saves & BURN_SAVE_OUT(0)) != 0) {
+            node->saved_out[0] = burni_handle_alias(thread, out, 0);
+            if (node->saved_out[0] == NULL) {
+                burni_node_unref(node);
+                return NULL;
+            }
+        }
+    }
+    return node;
+}
+
+static int tape_wanted(const burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                       uint32_t n_in)
+{
+    if (thread->no_grad != 0 || !op->differentiable) {
+        return 0;
+    }
+    int wanted = 0;
+    for (uint32_t i = 0; i < n_in; i++) {
+        wanted |= in[i]->kind == BURN_TENSOR && in[i]->node != NULL &&
+                  (op->def.roles[i].flags & BURN_ROLE_NO_GRAD) == 0;
+    }
+    return wanted;
+}
+
+static burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead, uint8_t dtype)
+{
+    burn_tensor *t = burni_handle_new(thread, 1);
+    if (t == NULL) {
+        return NULL;
+    }
+    t->dtype = dtype;
+    t->rank = lead->rank;
+    t->flags = BURNI_CONTIGUOUS;
+    t->device = lead->device;
+    t->numel = lead->numel;
+    for (uint32_t d = 0; d < lead->rank; d++) {
+        t->dims[d] = lead->dims[d];
+        t->strides[d] = lead->strides[d];
+    }
+    t->storage = burni_storage_new(thread, lead->device->core,
+                                   (uint64_t)lead->numel * burn_dtype_size(dtype));
+    if (t->storage == NULL) {
+        burn_release(t);
+        return NULL;
+    }
+    return t;
+}
+
+int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                    uint32_t n_in, burn_tensor **out)
+{
+    if (n_in > MAX_FAST_IN || n_in != op->def.n_in || thread->decompose) {
+        return 0;
+    }
+    const burn_tensor *lead = leader(in, n_in);
+    if (lead == NULL || (uint64_t)lead->numel > lead->device->core->limits.max_elements) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        if (in[i]->flags & BURNI_MOVED) {
+            return 0;
+        }
+    }
+    uint8_t dtypes[MAX_FAST_IN];
+    uint64_t immediates[MAX_FAST_IN][2];
+    if (!check_roles(op, in, n_in, dtypes, immediates, lead)) {
+        return 0;
+    }
+    uint8_t out_dtype = output_dtype(op, dtypes);
+    int taped = tape_wanted(thread, op, in, n_in);
+    if (out_dtype == BURN_DTYPE_NONE || lead->numel < 2 ||
+        (taped && (op->def.vjp == NULL || burn_dtype_class(out_dtype) != BURN_CLASS_FLOAT))) {
+        /* One element coalesces to rank 0 and has a key of its own: the long way. */
+        if (lead->numel != 1 || out_dtype == BURN_DTYPE_NONE ||
+            (taped && (op->def.vjp == NULL || burn_dtype_class(out_dtype) != BURN_CLASS_FLOAT))) {
+            return 0;
+        }
+    }
+    burni_stream *stream = burni_stream_get(thread, lead->device->core, NULL);
+    if (stream == NULL) {
+        return 0;
+    }
+    burn_operand operands[MAX_FAST_IN + 1];
+    burni_storage *storages[MAX_FAST_IN + 1];
+    int64_t n = lead->numel;
+    for (uint32_t i = 0; i < n_in; i++) {
+        operand(&operands[i], in[i]->kind, dtypes[i], &n);
+        storages[i] = NULL;
+        if (in[i]->kind == BURN_IMMEDIATE) {
+            operands[i].data = immediates[i];
+        } else {
+            storages[i] = in[i]->storage;
+            operands[i].offset = (uint64_t)in[i]->offset * burn_dtype_size(dtypes[i]);
+        }
+    }
+    operand(&operands[n_in], BURN_TENSOR, out_dtype, &n);
+    uint64_t key = fast_key(in, n_in) << 1 | (n == 1);
+    const burni_resolved *resolved = lookup(stream, op, key, operands, n_in);
+    if (resolved == NULL) {
+        return 0;
+    }
+    burn_tensor *t = make_output(thread, lead, out_dtype);
+    if (t == NULL) {
+        return 0;
+    }
+    if (taped) {
+        t->node = fast_node(thread, op, in, n_in, t);
+        if (t->node == NULL) {
+            burn_release(t);
+            return 0;
+        }
+    }
+    storages[n_in] = t->storage;
+    burni_launch launch = {.op = op,
+                           .resolved = resolved,
+                           .n_in = n_in,
+                           .n_out = 1,
+                           .operands = operands,
+                           .storages = storages};
+    if (burni_stream_append(stream, &launch) != BURN_OK) {
+        burn_release(t);
+        return 0;
+    }
+    out[0] = t;
+    return 1;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * transfer.c - bytes between the host and devices.
+ *
+ * Host data is copied at once, so the caller may change it after the call. A read makes the tensor
+ * dense on its device, runs what is pending, waits for its point and looks at its faults.
+ */
+#include "exec/transfer.h"
+
+#include "base/error.h"
+#include "exec/emit.h"
+#include "ops/rules.h"
+
+#include <string.h>
+
+static int32_t write_bytes(burni_stream *stream, burni_storage *s, const void *data, burn_err *err)
+{
+    int32_t rc = burni_storage_back(stream, s, err);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    if (s->host != NULL && stream->device->synchronous) {
+        memcpy(s->host, data, s->bytes);
+    } else {
+        const burn_device_api *api = stream->device->api;
+        uint64_t point = atomic_load(&stream->submitted) + 1;
+        rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, err);
+        if (rc == BURN_OK && !stream->device->synchronous) {
+            rc = api->signal(stream->queue, point, err);
+            s->write_point = point;
+            atomic_store(&stream->submitted, point);
+        }
+    }
+    s->writer = stream;
+    atomic_store_explicit(&s->state, BURNI_SUBMITTED, memory_order_release);
+    return rc;
+}
+
+static int32_t check_shape(uint8_t dtype, uint32_t rank, const int64_t *dims, burn_err *err)
+{
+    char text[192];
+    if (rank > BURN_MAX_RANK || (rank > 0 && dims == NULL)) {
+        return burni_fail(err, BURN_E_SHAPE, "tensor: rank %u is not in 0..%d", rank,
+                          BURN_MAX_RANK);
+    }
+    uint32_t size = burn_dtype_size(dtype);
+    if (size == 0) {
+        return burni_fail(err, BURN_E_DTYPE, "tensor: %u is not a dtype that tensors have", dtype);
+    }
+    int64_t n = burni_numel(rank, dims);
+    if (n < 0 || n > INT64_MAX / (int64_t)size / 2) {
+        return burni_fail(err, BURN_E_SHAPE, "tensor: shape %s is negative or too large",
+                          burni_shape_text(text, sizeof(text), rank, dims));
+    }
+    return BURN_OK;
+}
+
+burn_tensor *burni_upload(burni_thread *thread, burn_device *device, uint8_t dtype, uint32_t rank,
+                          const int64_t *dims, const void *data)
+{
+    burn_err err = BURN_ERR_INIT;
+    if (thread == NULL) {
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    if (device == NULL) {
+        return burni_handle_fail(thread, BURN_E_DEVICE, 0, "tensor: the device is NULL");
+    }
+    int32_t rc = check_shape(dtype, rank, dims, &err);
+    int64_t n = rc == BURN_OK ? burni_numel(rank, dims) : 0;
+    if (rc == BURN_OK && data == NULL && n > 0) {
+        rc = burni_fail(&err, BURN_E_INVALID, "tensor: the data is NULL");
+    }
+    burni_stream *stream = rc == BURN_OK ? burni_stream_get(thread, device->core, &err) : NULL;
+    if (stream == NULL) {
+        return burni_handle_fail(thread, err.code, 0, "%s", err.text);
+    }
+    burn_tensor *t = burni_handle_new(thread, 1);
+    if (t == NULL) {
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    t->dtype = dtype;
+    t->rank = (uint8_t)rank;
+    t->device = device;
+    memcpy(t->dims, dims, rank * sizeof(dims[0]));
+    burni_handle_dense(t);
+    t->storage = burni_storage_new(thread, device->core, (uint64_t)n * burn_dtype_size(dtype));
+    if (t->storage == NULL) {
+        burn_release(t);
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    rc = write_bytes(stream, t->storage, data, &err);
+    if (rc != BURN_OK) {
+        burn_release(t);
+        return burni_handle_fail(thread, rc, 0, "tensor: %s", err.text);
+    }
+    return t;
+}
+
+static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out, uint64_t bytes,
+                          burn_err *err)
+{
+    burni_storage *s = t->storage;
+    int32_t rc = burni_storage_wait(thread, s, err);
+    if (rc != BURN_OK || bytes == 0) {
+        return rc;
+    }
+    uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
+    if (s->host != NULL) {
+        memcpy(out, (char *)s->host + offset, bytes);
+        return BURN_OK;
+    }
+    burni_stream *stream = burni_stream_get(thread, s->device, err);
+    if (stream == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    const burn_device_api *api = s->device->api;
+    rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, err);
+    uint64_t point = atomic_load(&stream->submitted) + 1;
+    if (rc == BURN_OK) {
+        rc = api->signal(stream->queue, point, err);
+    }
+    if (rc == BURN_OK) {
+        atomic_store(&stream->submitted, point);
+        rc = api->host_wait(stream->queue, point, UINT64_MAX, err);
+    }
+    return rc;
+}
+
+int32_t burni_download(burni_thread *thread, const burn_tensor *t, void *out, uint64_t bytes,
+                       burn_err *err)
+{
+    if (t->cause != NULL) {
+        burni_cause_write(t->cause, err);
+        return t->cause->code;
+    }
+    if (t->kind == BURN_IMMEDIATE) {
+        memcpy(out, t->immediate, bytes);
+        return BURN_OK;
+    }
+    if ((t->flags & BURNI_CONTIGUOUS) != 0) {
+        return read_bytes(thread, t, out, bytes, err);
+    }
+    burn_tensor *dense = NULL;
+    burn_tensor *const in[1] = {(burn_tensor *)(uintptr_t)t};
+    thread->no_grad++;
+    thread->depth++;
+    int32_t rc = burni_emit(thread, t->device, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &dense,
+                            1);
+    thread->depth--;
+    thread->no_grad--;
+    if (rc != BURN_OK) {
+        rc = burn_tensor_error(dense, err);
+    } else {
+        rc = read_bytes(thread, dense, out, bytes, err);
+    }
+    burn_release(dense);
+    return rc;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * var.c - variables: creation, reading, overwriting in place.
+ *
+ * A variable's storage keeps its memory for life. Before it is overwritten, readers that still hold
+ * the old value get it copied out: their storage object moves to fresh memory, and the variable
+ * goes on with a new storage object on the old memory. Records that were made before the write run
+ * before it, so they need no copy.
+ */
+#include "exec/var.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/emit.h"
+
+#include <string.h>
+
+static _Atomic uint64_t next_id = 1;
+
+burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread == NULL || value == NULL || device == NULL) {
+        (void)burni_fail(err, BURN_E_INVALID, "variable: device or value is NULL");
+        return NULL;
+    }
+    if (value->cause != NULL) {
+        burni_cause_write(value->cause, err);
+        return NULL;
+    }
+    if (value->kind != BURN_TENSOR || value->device->core != device->core) {
+        (void)burni_fail(err, BURN_E_DEVICE, "variable: its value must be a tensor on %s",
+                         device->core->name);
+        return NULL;
+    }
+    burn_var *var = burni_calloc(1, sizeof(*var));
+    burni_node *leaf = burni_node_new(NULL, 0, 0, 0);
+    burn_tensor *copy = NULL;
+    burn_scope_begin();
+    thread->no_grad++;
+    (void)burni_emit(thread, device, burni_op_find(BURN_OP_COPY), NULL, 0, &value, 1, &copy, 1);
+    thread->no_grad--;
+    if (var == NULL || leaf == NULL || copy == NULL || copy->cause != NULL) {
+        if (copy == NULL || burn_tensor_error(copy, err) == BURN_OK) {
+            (void)burni_fail(err, BURN_E_NO_MEMORY, "variable: out of host memory");
+        }
+        burn_scope_end();
+        burni_node_unref(leaf);
+        burni_free(var);
+        return NULL;
+    }
+    var->value = burn_keep(copy);
+    burn_scope_end();
+    atomic_init(&var->refs, 1);
+    (void)pthread_mutex_init(&var->lock, NULL);
+    var->device = device;
+    var->leaf = leaf;
+    var->id = atomic_fetch_add(&next_id, 1);
+    leaf->leaf_id = var->id;
+    atomic_init(&var->tracked,
+                device->autodiff != 0 && burn_dtype_class(copy->dtype) == BURN_CLASS_FLOAT);
+    /* The memory must exist before somebody else can see the variable. */
+    burni_storage_launch(var->value->storage);
+    var->value->storage->is_var = 1;
+    return var;
+}
+
+void burn_var_release(burn_var *var)
+{
+    if (var == NULL || atomic_fetch_sub_explicit(&var->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    var->value->storage->is_var = 0;
+    burni_handle_unref(var->value);
+    burni_node_unref(var->leaf);
+    (void)pthread_mutex_destroy(&var->lock);
+    burni_free(var);
+}
+
+burn_tensor *burn_var_get(const burn_var *var)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread == NULL || var == NULL) {
+        return burni_handle_fail(thread, BURN_E_INVALID, 0, "variable: it is NULL");
+    }
+    burn_tensor *t = burni_handle_alias(thread, var->value, 1);
+    if (t == NULL) {
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    if (atomic_load_explicit(&var->tracked, memory_order_relaxed) && thread->no_grad == 0) {
+        t->node = burni_node_ref(var->leaf);
+    }
+    return t;
+}
+
+/* ---- overwriting ---------------------------------------------------------------------------------- */
+
+/* Everything that other threads' streams still have to run on this device. */
+static void drain_others(burni_device *device, const burni_stream *mine)
+{
+    if (device->window <= 1) {
+        return;
+    }
+    (void)pthread_mutex_lock(&device->lock);
+    burni_stream *first = device->streams;
+    (void)pthread_mutex_unlock(&device->lock);
+    for (burni_stream *s = first; s != NULL; s = s->next) {
+        if (s != mine) {
+            burni_stream_drain(s);
+        }
+    }
+}
+
+/* Gives readers of the old value their own copy of it. */
+static int32_t copy_out(burni_thread *thread, burn_var *var, burni_stream *stream, burn_err *err)
+{
+    burni_storage *old = var->value->storage;
+    burni_stream_drain(stream);
+    burn_tensor *copy = NULL;
+    burn_tensor *const in[1] = {var->value};
+    thread->no_grad++;
+    thread->depth++;
+    int32_t rc = burni_emit(thread, NULL, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &copy, 1);
+    thread->depth--;
+    thread->no_grad--;
+    burni_storage *fresh =
+        rc == BURN_OK ? burni_storage_new(thread, old->device, old->bytes) : NULL;
+    if (fresh == NULL) {
+        if (rc == BURN_OK || burn_tensor_error(copy, err) == BURN_OK) {
+            rc = burni_fail(err, BURN_E_NO_MEMORY, "variable: out of host memory");
+        }
+        burn_release(copy);
+        return rc;
+    }
+    burni_stream_drain(stream);
+    burni_storage *saved = copy->storage;
+    /* `fresh` takes the variable's memory, the old object (which readers hold) the copy's. */
+    fresh->block = old->block;
+    fresh->buffer = old->buffer;
+    fresh->buffer_offset = old->buffer_offset;
+    fresh->host = old->host;
+    fresh->writer = old->writer;
+    fresh->write_point = old->write_point;
+    atomic_store(&fresh->foreign, atomic_load(&old->foreign));
+    atomic_store(&fresh->state, atomic_load(&old->state));
+    fresh->is_var = 1;
+    old->is_var = 0;
+    old->block = saved->block;
+    old->buffer = saved->buffer;
+    old->buffer_offset = saved->buffer_offset;
+    old->host = saved->host;
+    old->writer = saved->writer;
+    old->write_point = saved->write_point;
+    saved->block = NULL;
+    var->value->storage = fresh;
+    burn_release(copy);
+    burni_storage_unref(old, 1);
+    return BURN_OK;
+}
+
+/* Makes the variable's storage safe to overwrite by the calling thread. */
+static int32_t prepare_write(burni_thread *thread, burn_var *var, burn_err *err)
+{
+    burni_stream *stream = burni_stream_get(thread, var->device->core, err);
+    if (stream == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    drain_others(var->device->core, stream);
+    uint64_t refs = atomic_load_explicit(&var->value->storage->refs, memory_order_acquire);
+    if (BURNI_HANDLES(refs) > 1) {
+        return copy_out(thread, var, stream, err);
+    }
+    return BURN_OK;
+}
+
+int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
+                        burn_var *const *vars, burn_tensor *const *in, uint32_t n_in,
+                        burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    const burni_op *op = burni_op_find(op_id);
+    if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || op->def.n_out > 16) {
+        return burni_fail(err, BURN_E_INVALID, "update: unknown op or too many operands");
+    }
+    burn_tensor *operands[BURN_MAX_OPERANDS];
+    burn_tensor *outs[16];
+    int32_t rc = BURN_OK;
+    burn_scope_begin();
+    thread->no_grad++;
+    for (uint32_t i = 0; i < n_in; i++) {
+        operands[i] = in[i];
+        if (vars[i] == NULL) {
+            continue;
+        }
+        (void)pthread_mutex_lock(&vars[i]->lock);
+        rc = rc == BURN_OK ? prepare_write(thread, vars[i], err) : rc;
+        operands[i] = vars[i]->value;
+        (void)pthread_mutex_unlock(&vars[i]->lock);
+    }
+    if (rc == BURN_OK) {
+        rc = burni_emit(thread, NULL, op, attrs, attrs_size, operands, n_in, outs, op->def.n_out);
+        if (rc != BURN_OK) {
+            (void)burn_tensor_error(outs[0], err);
+        }
+    }
+    thread->no_grad--;
+    burn_scope_end();
+    return rc;
+}
+
+int32_t burn_var_assign(burn_var *var, burn_tensor *value, burn_err *err)
+{
+    if (var == NULL || value == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "assign: variable or value is NULL");
+    }
+    burn_var *const vars[2] = {var, NULL};
+    burn_tensor *const in[2] = {NULL, value};
+    return burn_var_update(BURN_OP_ASSIGN, NULL, 0, vars, in, 2, err);
+}
+
+int32_t burn_var_tracked(const burn_var *var)
+{
+    return var != NULL && atomic_load(&var->tracked) != 0;
+}
+
+void burn_var_set_tracked(burn_var *var, int32_t tracked)
+{
+    atomic_store(&var->tracked,
+                 tracked != 0 && burn_dtype_class(var->value->dtype) == BURN_CLASS_FLOAT);
+}
+
+uint64_t burn_var_id(const burn_var *var)
+{
+    return var->id;
+}
+
+void burn_var_set_id(burn_var *var, uint64_t id)
+{
+    var->id = id;
+    var->leaf->leaf_id = id;
+}

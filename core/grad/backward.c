@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * backward.c - walking the tape: from a tensor to the gradients of its leaves.
+ *
+ * Nodes that the tensor depends on are collected with an explicit stack and handled in order of
+ * falling depth, so every gradient is complete before its node is asked. Scratch gradients belong
+ * to the pass, not to nodes. A vjp may return a gradient of any shape that its input broadcasts to:
+ * it is summed back here. Saved values are dropped on the way unless the caller retains them.
+ */
+#include "grad/backward.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/emit.h"
+#include "exec/var.h"
+#include "ops/registry.h"
+
+#include <burn/build.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct visit {
+    burni_node *node;
+    burn_tensor **grads; /* n_out, kept handles */
+} visit;
+
+/* The nodes of one pass: an array, and an open-addressing index by address. */
+typedef struct pass {
+    burni_thread *thread;
+    burn_device *device;
+    visit *visits;
+    uint32_t n;
+    uint32_t cap;
+    uint32_t *index; /* 1 + position */
+    uint32_t index_size;
+    uint32_t flags;
+    burn_grads *result;
+    burn_err *err;
+} pass;
+
+/* ---- the set of nodes --------------------------------------------------------------------------- */
+
+static uint32_t slot_of(const pass *p, const burni_node *node)
+{
+    uint64_t hash = ((uint64_t)(uintptr_t)node >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t slot = (uint32_t)(hash >> 32) & (p->index_size - 1);
+    while (p->index[slot] != 0 && p->visits[p->index[slot] - 1].node != node) {
+        slot = (slot + 1) & (p->index_size - 1);
+    }
+    return slot;
+}
+
+static int grow(pass *p)
+{
+    uint32_t cap = p->cap > 0 ? 2 * p->cap : 64;
+    visit *visits = burni_realloc(p->visits, cap * sizeof(*visits));
+    if (visits == NULL) {
+        return 0;
+    }
+    p->visits = visits;
+    p->cap = cap;
+    burni_free(p->index);
+    p->index_size = 4 * cap;
+    p->index = burni_calloc(p->index_size, sizeof(p->index[0]));
+    if (p->index == NULL) {
+        p->index_size = 0;
+        return 0;
+    }
+    for (uint32_t i = 0; i < p->n; i++) {
+        p->index[slot_of(p, p->visits[i].node)] = i + 1;
+    }
+    return 1;
+}
+
+static visit *find(const pass *p, const burni_node *node)
+{
+    uint32_t at = p->index[slot_of(p, node)];
+    return at != 0 ? &p->visits[at - 1] : NULL;
+}
+
+/* Adds a node unless it is there. 0: no memory. */
+static int add(pass *p, burni_node *node)
+{
+    if (p->n == p->cap && !grow(p)) {
+        return 0;
+    }
+    uint32_t slot = slot_of(p, node);
+    if (p->index[slot] != 0) {
+        return 1;
+    }
+    uint32_t n_out = node->op != NULL ? node->n_out : 1;
+    burn_tensor **grads = burni_calloc(n_out, sizeof(burn_tensor *));
+    if (grads == NULL) {
+        return 0;
+    }
+    p->visits[p->n].node = burni_node_ref(node);
+    p->visits[p->n].grads = grads;
+    p->index[slot] = ++p->n;
+    return 1;
+}
+
+static int collect(pass *p, burni_node *root)
+{
+    if (!add(p, root)) {
+        return 0;
+    }
+    /* The array is its own work list: nodes are appended while it is walked. */
+    for (uint32_t i = 0; i < p->n; i++) {
+        burni_node *node = p->visits[i].node;
+        for (uint32_t k = 0; k < node->n_in; k++) {
+            if (node->edges[k].node != NULL && !add(p, node->edges[k].node)) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+static int deeper_first(const void *a, const void *b)
+{
+    const burni_node *x = ((const visit *)a)->node;
+    const burni_node *y = ((const visit *)b)->node;
+    if (x->depth != y->depth) {
+        return x->depth < y->depth ? 1 : -1;
+    }
+    return 0;
+}
+
+static void sort_by_depth(pass *p)
+{
+    qsort(p->visits, p->n, sizeof(visit), deeper_first);
+    memset(p->index, 0, p->index_size * sizeof(p->index[0]));
+    for (uint32_t i = 0; i < p->n; i++) {
+        p->index[slot_of(p, p->visits[i].node)] = i + 1;
+    }
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------ */
+
+static burn_tensor *call1(const pass *p, uint64_t id, const void *attrs, burn_tensor *x,
+                          burn_tensor *y)
+{
+    burn_tensor *const in[2] = {x, y};
+    burn_tensor *out = NULL;
+    uint32_t size = attrs != NULL ? ((const burn_attrs_head *)attrs)->size : 0;
+    (void)burni_emit(p->thread, p->device, burni_op_find(id), attrs, size, in, y != NULL ? 2 : 1,
+                     &out, 1);
+    return out;
+}
+
+/* Sums a gradient over the dims that its input was broadcast along. */
+static burn_tensor *sum_back(const pass *p, burn_tensor *g, const burn_meta *meta)
+{
+    if (g->cause != NULL) {
+        return g;
+    }
+    burn_attrs_axes axes;
+    burn_attrs_init(&axes, sizeof(axes));
+    int equal = g->rank == meta->rank;
+    uint32_t lead = g->rank > meta->rank ? g->rank - meta->rank : 0;
+    for (uint32_t d = 0; d < g->rank; d++) {
+        int64_t want = d < lead ? 1 : meta->rank >= g->rank ? meta->dims[d + meta->rank - g->rank]
+                                                            : meta->dims[d - lead];
+        if (d < lead || (want == 1 && g->dims[d] != 1)) {
+            axes.axes[axes.n_axes++] = d;
+            equal = 0;
+        }
+    }
+    if (axes.n_axes > 0) {
+        axes.keepdims = 1;
+        g = call1(p, BURN_OP_SUM, &axes, g, NULL);
+    }
+    for (uint32_t d = 0; equal && d < g->rank; d++) {
+        equal = g->dims[d] == meta->dims[d];
+    }
+    if (equal || g->cause != NULL) {
+        return g;
+    }
+    burn_attrs_shape shape;
+    burn_attrs_init(&shape, sizeof(shape));
+    shape.n_dims = meta->rank;
+    memcpy(shape.dims, meta->dims, meta->rank * sizeof(int64_t));
+    int64_t want = 1;
+    for (uint32_t d = 0; d < meta->rank; d++) {
+        want *= meta->dims[d];
+    }
+    return call1(p, want == g->numel ? BURN_OP_RESHAPE : BURN_OP_EXPAND, &shape, g, NULL);
+}
+
+/* Adds a gradient to what an output of a node has so far. */
+static void accumulate(pass *p, burni_node *node, uint32_t out_index, burn_tensor *g)
+{
+    visit *v = find(p, node);
+    uint32_t at = node->op != NULL ? out_index : 0;
+    burn_tensor *old = v->grads[at];
+    if (old != NULL) {
+        g = call1(p, BURN_OP_ADD, NULL, old, g);
+        v->grads[at] = NULL;
+        burni_handle_unref(old);
+    }
+    v->grads[at] = burni_handle_ref(g);
+}
+
+/* A saved output takes its place on the tape again while its vjp runs. */
+static burn_tensor *reattached(const pass *p, burni_node *node, uint32_t j)
+{
+    burn_tensor *saved = node->saved_out[j];
+    if (saved == NULL || (p->flags & BURN_GRAD_CREATE) == 0) {
+        return saved;
+    }
+    burn_tensor *t = burni_handle_alias(p->thread, saved, 1);
+    if (t == NULL) {
+        return saved;
+    }
+    t->node = burni_node_ref(node);
+    t->out_index = j;
+    return t;
+}
+
+static int32_t run_vjp(pass *p, visit *v)
+{
+    burni_node *node = v->node;
+    const burn_op_def *def = &node->op->def;
+    burni_eager eager;
+    burn_builder builder;
+    burni_eager_builder(&eager, p->thread, p->device, &builder);
+    burn_value *in[BURN_MAX_OPERANDS];
+    burn_value *out[BURN_MAX_OPERANDS];
+    burn_value *grad_out[BURN_MAX_OPERANDS];
+    burn_value *grad_in[BURN_MAX_OPERANDS];
+    uint8_t wanted[BURN_MAX_OPERANDS];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        in[i] = (burn_value *)(void *)node->saved_in[i];
+        wanted[i] = node->edges[i].node != NULL;
+        grad_in[i] = NULL;
+    }
+    for (uint32_t j = 0; j < node->n_out; j++) {
+        out[j] = (burn_value *)(void *)reattached(p, node, j);
+        grad_out[j] = (burn_value *)(void *)v->grads[j];
+    }
+    burn_vjp a = {sizeof(a), node->n_in, node->n_out, node->attrs_size, in,         out,
+                  grad_out,  wanted,     node->in_meta, grad_in,        node->attrs};
+    int32_t rc = def->vjp(&builder, &a);
+    if (rc != BURN_OK) {
+        return burni_fail(p->err, rc, "%s: its gradient failed: %s", def->name,
+                          burn_status_text(rc));
+    }
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        burn_tensor *g = (burn_tensor *)(void *)grad_in[i];
+        if (!wanted[i] || g == NULL) {
+            continue;
+        }
+        if (g->kind == BURN_IMMEDIATE) {
+            return burni_fail(p->err, BURN_E_INTERNAL, "%s: its gradient is a bare scalar",
+                              def->name);
+        }
+        g = sum_back(p, g, &node->in_meta[i]);
+        if (g->cause != NULL) {
+            burni_cause_write(g->cause, p->err);
+            burni_prefix(p->err, "gradient of %s", def->name);
+            return g->cause->code;
+        }
+        accumulate(p, node->edges[i].node, node->edges[i].out_index, g);
+    }
+    return BURN_OK;
+}
+
+static int32_t visit_node(pass *p, visit *v)
+{
+    burni_node *node = v->node;
+    int any = 0;
+    for (uint32_t j = 0; j < node->n_out; j++) {
+        any |= v->grads[j] != NULL;
+    }
+    if (!any) {
+        return BURN_OK;
+    }
+    if (atomic_load(&node->used)) {
+        return burni_fail(p->err, BURN_E_STATE,
+                          "backward: the history through %s was used up by an earlier pass; give "
+                          "it BURN_GRAD_RETAIN",
+                          node->op->def.name);
+    }
+    burn_scope_begin();
+    p->thread->depth++;
+    int32_t rc = run_vjp(p, v);
+    p->thread->depth--;
+    burn_scope_end();
+    for (uint32_t j = 0; j < node->n_out; j++) {
+        burni_handle_unref(v->grads[j]);
+        v->grads[j] = NULL;
+    }
+    if (rc == BURN_OK && (p->flags & (BURN_GRAD_RETAIN | BURN_GRAD_CREATE)) == 0) {
+        atomic_store(&node->used, 1);
+        burni_node_drop_saved(node);
+    }
+    return rc;
+}
+
+/* ---- the container -------------------------------------------------------------------------------- */
+
+static int keep_leaf(pass *p, visit *v)
+{
+    burn_grads *r = p->result;
+    if (v->grads[0] == NULL) {
+        return 1;
+    }
+    if (r->n == r->cap) {
+        uint32_t cap = r->cap > 0 ? 2 * r->cap : 16;
+        burni_grad_entry *entries = burni_realloc(r->entries, cap * sizeof(*entries));
+        if (entries == NULL) {
+            return 0;
+        }
+        r->entries = entries;
+        r->cap = cap;
+    }
+    r->entries[r->n].leaf = burni_node_ref(v->node);
+    r->entries[r->n++].grad = v->grads[0];
+    v->grads[0] = NULL;
+    return 1;
+}
+
+static void end_pass(pass *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t n_out = p->visits[i].node->op != NULL ? p->visits[i].node->n_out : 1;
+        for (uint32_t j = 0; j < n_out; j++) {
+            burni_handle_unref(p->visits[i].grads[j]);
+        }
+        burni_free(p->visits[i].grads);
+        burni_node_unref(p->visits[i].node);
+    }
+    burni_free(p->visits);
+    burni_free(p->index);
+}
+
+static burn_tensor *seed_for(const pass *p, burn_tensor *t, burn_tensor *seed)
+{
+    if (seed != NULL) {
+        return seed;
+    }
+    burn_attrs_shape shape;
+    burn_attrs_init(&shape, sizeof(shape));
+    shape.n_dims = t->rank;
+    shape.dtype = t->dtype;
+    memcpy(shape.dims, t->dims, t->rank * sizeof(int64_t));
+    return call1(p, BURN_OP_FILL, &shape, burn_scalar(1.0), NULL);
+}
+
+static int32_t check_root(const burn_tensor *t, const burn_tensor *seed, burn_err *err)
+{
+    if (t == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "backward: the tensor is NULL");
+    }
+    if (t->cause != NULL) {
+        burni_cause_write(t->cause, err);
+        return t->cause->code;
+    }
+    if (t->node == NULL) {
+        return burni_fail(err, BURN_E_STATE,
+                          "backward: the tensor depends on no variable of an autodiff device and "
+                          "on no burn_require_grad tensor");
+    }
+    if (seed != NULL && seed->cause != NULL) {
+        burni_cause_write(seed->cause, err);
+        return seed->cause->code;
+    }
+    if (seed != NULL && (seed->kind != BURN_TENSOR || seed->rank != t->rank ||
+                         seed->dtype != t->dtype ||
+                         memcmp(seed->dims, t->dims, t->rank * sizeof(int64_t)) != 0)) {
+        return burni_fail(err, BURN_E_SHAPE, "backward: the seed must have the tensor's shape");
+    }
+    return BURN_OK;
+}
+
+static int32_t walk(pass *p, burn_tensor *t, burn_tensor *seed)
+{
+    if (!collect(p, t->node)) {
+        return burni_fail(p->err, BURN_E_NO_MEMORY, "backward: out of host memory");
+    }
+    sort_by_depth(p);
+    burn_tensor *g = seed_for(p, t, seed);
+    if (g->cause != NULL) {
+        burni_cause_write(g->cause, p->err);
+        return g->cause->code;
+    }
+    accumulate(p, t->node, t->out_index, g);
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < p->n && rc == BURN_OK; i++) {
+        if (p->visits[i].node->op != NULL) {
+            rc = visit_node(p, &p->visits[i]);
+        } else if (!keep_leaf(p, &p->visits[i])) {
+            rc = burni_fail(p->err, BURN_E_NO_MEMORY, "backward: out of host memory");
+        }
+    }
+    return rc;
+}
+
+burn_grads *burn_backward(burn_tensor *t, burn_tensor *seed, uint32_t flags, burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread == NULL || check_root(t, seed, err) != BURN_OK) {
+        return NULL;
+    }
+    burn_grads *result = burni_calloc(1, sizeof(*result));
+    if (result == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "backward: out of host memory");
+        return NULL;
+    }
+    pass p = {.thread = thread, .device = t->device, .flags = flags, .result = result, .err = err};
+    int recording = (flags & BURN_GRAD_CREATE) != 0;
+    burn_scope_begin();
+    thread->no_grad += !recording;
+    int32_t rc = walk(&p, t, seed);
+    thread->no_grad -= !recording;
+    end_pass(&p);
+    burn_scope_end();
+    if (rc != BURN_OK) {
+        burn_grads_free(result);
+        return NULL;
+    }
+    return result;
+}
+
+/* ---- asking the container ---------------------------------------------------------------------------- */
+
+static burni_grad_entry *entry_of(const burn_grads *grads, const burni_node *leaf)
+{
+    for (uint32_t i = 0; grads != NULL && leaf != NULL && i < grads->n; i++) {
+        if (grads->entries[i].leaf == leaf) {
+            return &grads->entries[i];
+        }
+    }
+    return NULL;
+}
+
+static burn_tensor *hand_out(const burni_grad_entry *entry)
+{
+    burni_thread *thread = burni_thread_get();
+    if (entry == NULL || thread == NULL) {
+        return NULL;
+    }
+    burn_tensor *t = burni_handle_alias(thread, entry->grad, 1);
+    if (t != NULL && entry->grad->node != NULL) {
+        t->node = burni_node_ref(entry->grad->node);
+        t->out_index = entry->grad->out_index;
+    }
+    return t;
+}
+
+burn_tensor *burn_grads_get(burn_grads *grads, const burn_tensor *leaf)
+{
+    return leaf != NULL ? hand_out(entry_of(grads, leaf->node)) : NULL;
+}
+
+burn_tensor *burn_grads_get_var(burn_grads *grads, const burn_var *var)
+{
+    return var != NULL ? hand_out(entry_of(grads, var->leaf)) : NULL;
+}
+
+int32_t burn_grads_set_var(burn_grads *grads, const burn_var *var, burn_tensor *grad,
+                           burn_err *err)
+{
+    burni_grad_entry *entry = var != NULL ? entry_of(grads, var->leaf) : NULL;
+    if (entry == NULL) {
+        return burni_fail(err, BURN_E_NOT_FOUND, "gradients: the variable has none here");
+    }
+    if (grad == NULL || grad->cause != NULL || grad->kind != BURN_TENSOR ||
+        grad->rank != entry->grad->rank || grad->dtype != entry->grad->dtype ||
+        memcmp(grad->dims, entry->grad->dims, grad->rank * sizeof(int64_t)) != 0) {
+        return burni_fail(err, BURN_E_SHAPE, "gradients: the new one must have the old one's shape "
+                                             "and dtype");
+    }
+    burni_thread *thread = burni_thread_get();
+    burn_tensor *alias = thread != NULL ? burni_handle_alias(thread, grad, 0) : NULL;
+    if (alias == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "gradients: out of host memory");
+    }
+    burni_handle_unref(entry->grad);
+    entry->grad = alias;
+    return BURN_OK;
+}
+
+void burn_grads_free(burn_grads *grads)
+{
+    if (grads == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < grads->n; i++) {
+        burni_handle_unref(grads->entries[i].grad);
+        burni_node_unref(grads->entries[i].leaf);
+    }
+    burni_free(grads->entries);
+    burni_free(grads);
+}
