@@ -369,8 +369,8 @@ static int32_t samples_clamp(uint32_t i, burn_sample *s)
         burni_sample_immediate(s, 2, 0, row->hi);
     }
     s->dtypes = row->dtypes;
-    /* An element may lie on a bound: only where that cannot be are slopes compared. */
-    s->flags = row->bounds == 0 ? 0 : BURN_SAMPLE_NO_GRAD;
+    /* Bounds are integers, where DISTINCT puts no element. */
+    s->flags = row->fill == BURN_FILL_DISTINCT ? 0 : BURN_SAMPLE_NO_GRAD;
     if (refused) {
         s->flags = 0;
         burni_sample_error(s, BURN_E_DTYPE);
