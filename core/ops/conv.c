@@ -12,18 +12,28 @@
 #include <string.h>
 
 const burn_attr burni_attrs_conv_rows[BURNI_N_ATTRS_CONV] = {
-    BURNI_ATTR(burn_attrs_conv, stride, BURN_ATTR_I64_LIST, BURN_ATTR_KEY,
-               "step of the windows, height and width"),
-    BURNI_ATTR(burn_attrs_conv, padding, BURN_ATTR_I64_LIST, BURN_ATTR_KEY,
-               "zeros on both sides, height and width"),
-    BURNI_ATTR(burn_attrs_conv, dilation, BURN_ATTR_I64_LIST, BURN_ATTR_KEY,
-               "distance of the kernel's elements, height and width"),
+    BURNI_ATTR(burn_attrs_conv, stride[0], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "step of the windows, height"),
+    BURNI_ATTR(burn_attrs_conv, stride[1], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "step of the windows, width"),
+    BURNI_ATTR(burn_attrs_conv, padding[0], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "zeros on both sides, height"),
+    BURNI_ATTR(burn_attrs_conv, padding[1], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "zeros on both sides, width"),
+    BURNI_ATTR(burn_attrs_conv, dilation[0], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "distance of the kernel's elements, height"),
+    BURNI_ATTR(burn_attrs_conv, dilation[1], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "distance of the kernel's elements, width"),
     BURNI_ATTR(burn_attrs_conv, groups, BURN_ATTR_I64, BURN_ATTR_KEY,
                "channels are convolved in this many separate groups"),
-    BURNI_ATTR(burn_attrs_conv, output_padding, BURN_ATTR_I64_LIST, BURN_ATTR_KEY,
-               "conv_transpose2d: added to the output's size, less than the stride"),
-    BURNI_ATTR(burn_attrs_conv, size, BURN_ATTR_I64_LIST, BURN_ATTR_DIM,
-               "gradients: height and width of the input or the kernel"),
+    BURNI_ATTR(burn_attrs_conv, output_padding[0], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "conv_transpose2d: added to the output's height"),
+    BURNI_ATTR(burn_attrs_conv, output_padding[1], BURN_ATTR_I64, BURN_ATTR_KEY,
+               "conv_transpose2d: added to the output's width"),
+    BURNI_ATTR(burn_attrs_conv, size[0], BURN_ATTR_I64, BURN_ATTR_DIM,
+               "gradients: height of the input or the kernel"),
+    BURNI_ATTR(burn_attrs_conv, size[1], BURN_ATTR_I64, BURN_ATTR_DIM,
+               "gradients: width of the input or the kernel"),
 };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ typedef struct burni_conv {
     const burn_attrs_conv *attrs;
 } burni_conv;
 
-enum { BURNI_N_ATTRS_CONV = 6 };
+enum { BURNI_N_ATTRS_CONV = 11 };
 extern const burn_attr burni_attrs_conv_rows[BURNI_N_ATTRS_CONV];
 
 /* Checks strides, padding, dilation and groups. */

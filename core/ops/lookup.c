@@ -239,8 +239,8 @@ static int32_t eval_embedding(const burn_eval *a)
 {
     const burn_meta *table = &a->in[0].meta;
     uint64_t width = (uint64_t)table->dims[1];
-    int32_t rc =
-        check_values("embedding", "the table's number of rows is", &a->in[1], table->dims[0], a->err);
+    int32_t rc = check_values("embedding", "the table's number of rows is", &a->in[1],
+                              table->dims[0], a->err);
     if (rc != BURN_OK) {
         return rc;
     }
