@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * conformance.h - what the files of burn-conformance share.
+ *
+ * The tool walks the registry and tries every op with every dtype, sample and layout on one runner:
+ * a device (through the public API), or `eval`, which runs definitions by themselves. It sees
+ * public headers only. A case is (op, sample, dtypes); a check is one comparison of a case: forward
+ * in one layout, repeat, gradient, decompose, error. One thread. Memory of a case lives in an arena
+ * that is freed with it; a program that has no memory left ends with status 2. To add a check: a
+ * file like forward.c, a line in main.c.
+ */
+#ifndef BURN_SDK_CONFORMANCE_CONFORMANCE_H
+#define BURN_SDK_CONFORMANCE_CONFORMANCE_H
+
+#include <burn/builder.h>
+#include <burn/op_attrs.h>
+#include <burn/op_def.h>
+#include <burn/op_list.h>
+#include <burn_sdk/element.h>
+#include <burn_sdk/loop.h>
+
+#define CONF_MAX_IN 16
+#define CONF_MAX_OUT 8
+
+/* ---- value.c: memory and host values ------------------------------------------------------- */
+
+typedef struct conf_arena {
+    struct conf_block *blocks;
+} conf_arena;
+
+/* Zeroed memory until conf_arena_free; never NULL. */
+void *conf_alloc(conf_arena *arena, uint64_t bytes);
+void conf_arena_free(conf_arena *arena);
+
+/* An operand on the host, in the form that `eval` reads; always rounded to its dtype. */
+typedef burn_eval_operand conf_value;
+
+/* Allocates the elements for value->meta. */
+void conf_value_alloc(conf_arena *arena, conf_value *value);
+/* Rounds or wraps all elements to the dtype. */
+void conf_value_round(conf_value *value);
+/* Element k as a double; and from one, by the rules of a cast. */
+double conf_get(const conf_value *value, uint64_t k);
+void conf_set(conf_value *value, uint64_t k, double number);
+/* The elements as stored bytes, and back. */
+unsigned char *conf_bytes(conf_arena *arena, const conf_value *value);
+void conf_from_bytes(conf_value *value, const unsigned char *bytes);
+/* Copies element j of `from` to element k of `to`; same class. */
+void conf_move(conf_value *to, uint64_t k, const conf_value *from, uint64_t j);
+int64_t conf_count(const burn_meta *meta);
+int conf_is_float(uint8_t dtype);
+int conf_same_shape(const burn_meta *a, const burn_meta *b);
+/* "f32[2,3]" */
+const char *conf_meta_text(char *out, size_t size, const burn_meta *meta);
+
+/* ---- fill.c -------------------------------------------------------------------------------- */
+
+/* Fills a value (meta set, elements allocated) as a sample's operand says. */
+void conf_fill(conf_value *value, const burn_sample_operand *how, uint64_t seed,
+               uint64_t counter);
+/* A random number in [0,1), the same for the same seed and counter. */
+double conf_uniform(uint64_t seed, uint64_t counter);
+
+/* ---- tolerance.c --------------------------------------------------------------------------- */
+
+double conf_epsilon(uint8_t dtype);
+/* 1 when got and expected agree within tolerance * eps * max(1, |expected|) + slack. */
+int conf_close(double got, double expected, double tolerance, uint8_t dtype, double slack);
+/* Compares two values of one meta; writes what differs first into `text`. */
+int conf_compare(const conf_value *got, const conf_value *expected, double tolerance,
+                 char *text, size_t size);
+
+/* ---- cases.c: from samples to operands ------------------------------------------------------ */
+
+typedef struct conf_case {
+    const burn_op_def *def;
+    burn_sample sample;
+    uint32_t sample_index;
+    uint32_t variant; /* which dtypes */
+    uint8_t dtype;    /* the one that the report names */
+    uint8_t zero[3];
+    uint64_t seed;
+    uint32_t n_in;
+    uint32_t n_out;
+    conf_value in[CONF_MAX_IN];
+    conf_value out[CONF_MAX_OUT]; /* expected, rounded to the dtype */
+    conf_arena *arena;
+} conf_case;
+
+/* The role of input i: the last one serves all further operands of a variadic op. */
+const burn_role *conf_role_in(const burn_op_def *def, uint32_t i);
+const burn_role *conf_role_out(const burn_op_def *def, uint32_t j);
+/* How many variants of dtypes a sample has. */
+uint32_t conf_variants(const burn_op_def *def, const burn_sample *sample);
+/* Sets dtypes and label of variant `variant`; fills nothing. */
+void conf_case_dtypes(conf_case *c, uint32_t variant);
+/* Allocates and fills the inputs. */
+void conf_case_inputs(conf_case *c);
+
+/* ---- evaluate.c: roles, infer, eval --------------------------------------------------------- */
+
+/* Checks operands against the roles, infers, allocates outputs, evaluates, rounds them. */
+int32_t conf_evaluate(conf_arena *arena, const burn_op_def *def, const void *attrs,
+                      uint32_t attrs_size, const conf_value *in, uint32_t n_in, conf_value *out,
+                      uint32_t n_out, burn_err *err);
+/* The same without rounding the outputs: for differences. */
+int32_t conf_evaluate_exact(conf_arena *arena, const burn_op_def *def, const void *attrs,
+                            uint32_t attrs_size, const conf_value *in, uint32_t n_in,
+                            conf_value *out, uint32_t n_out, burn_err *err);
+/* The definition of an id, or NULL. */
+const burn_op_def *conf_find(uint64_t id);
+
+/* ---- runners -------------------------------------------------------------------------------- */
+
+enum { CONF_CONTIGUOUS = 0, CONF_TRANSPOSED = 1, CONF_SLICED = 2, CONF_NEGATIVE = 3,
+       CONF_STRIDE0 = 4, CONF_LAYOUTS = 5 };
+extern const char *const conf_layout_names[CONF_LAYOUTS];
+
+/* What runs ops. `builder` makes them; values live until `reset`. */
+typedef struct conf_runner conf_runner;
+struct conf_runner {
+    const char *name;
+    burn_builder builder;
+    conf_arena arena;
+    void *context;
+    /* A value with these elements; immediates become scalars. */
+    burn_value *(*make)(conf_runner *runner, const conf_value *value);
+    /* Waits and copies meta and elements into `out`. */
+    int32_t (*read)(conf_runner *runner, burn_value *value, conf_arena *arena, conf_value *out,
+                    burn_err *err);
+    /*
+     * Gradients of sum(out[j] * cotangent[j]) by the inputs with wanted[i]; grads[i] keeps kind
+     * BURN_ABSENT where nothing flows. BURN_E_END: this runner cannot differentiate the op.
+     */
+    int32_t (*gradient)(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
+                        const uint8_t *wanted, conf_value *grads, burn_err *err);
+    /* Runs an op that overwrites variables; out[j] are their new values. */
+    int32_t (*update)(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err);
+    /* 1 when the runner claims the op for that dtype. */
+    int (*supports)(conf_runner *runner, const burn_op_def *def, uint8_t dtype);
+    void (*reset)(conf_runner *runner);
+};
+
+int32_t conf_eval_runner(conf_runner *out, burn_err *err);
+int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err);
+
+/* Runs the case's op on a runner, inputs in that layout; outputs are read into out. */
+int32_t conf_run(conf_runner *runner, const conf_case *c, uint32_t layout, conf_value *out,
+                 burn_err *err);
+/* 1 when some input of the case can have that layout. */
+int conf_layout_applies(const conf_case *c, uint32_t layout);
+/* Inputs as they are in that layout: stride 0 repeats elements along the first axis. */
+void conf_layout_values(conf_case *c, uint32_t layout);
+burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t layout);
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+typedef struct conf_report conf_report;
+
+void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, uint32_t layout);
+void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c);
+
+/* ---- report.c ------------------------------------------------------------------------------- */
+
+enum { CONF_PASS = 0, CONF_FAIL = 1, CONF_SKIP = 2 };
+
+struct conf_report {
+    const char *device;
+    uint64_t n_passed;
+    uint64_t n_failed;
+    uint64_t n_skipped;
+    uint64_t seed;
+    int verbose;
+    struct conf_entry *entries; /* kept for the files */
+    uint64_t n_entries;
+    uint64_t room;
+};
+
+/* One result; `detail` is the layout of a forward check, "" elsewhere. */
+void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
+                 int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));
+int conf_write_json(const conf_report *report, const char *path);
+int conf_write_junit(const conf_report *report, const char *path);
+void conf_report_free(conf_report *report);
+
+#endif /* BURN_SDK_CONFORMANCE_CONFORMANCE_H */

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * device_runner.c - the runner of an installed device, through the public API only.
+ *
+ * The builder's emit is burn_op_call, so decompositions run as ordinary ops on the device. Tensors
+ * belong to a scope that `reset` ends. Gradients go through the tape; ops that overwrite variables
+ * go through burn_var_update.
+ */
+#include "conformance.h"
+
+#include <burn/grad.h>
+#include <burn/registry.h>
+#include <burn_sdk/plugin.h>
+
+/* What a burn_value is here; meta is kept for immediates only. */
+typedef struct device_value {
+    burn_tensor *tensor;
+    burn_meta meta;
+} device_value;
+
+static burn_device *device_of(const conf_runner *runner)
+{
+    return (burn_device *)runner->context;
+}
+
+static burn_value *wrap(conf_runner *runner, burn_tensor *tensor)
+{
+    device_value *value = (device_value *)conf_alloc(&runner->arena, sizeof(*value));
+    value->tensor = tensor;
+    value->meta.kind = BURN_TENSOR;
+    return (burn_value *)value;
+}
+
+static burn_tensor *tensor_of(const burn_value *value)
+{
+    return value != NULL ? ((const device_value *)value)->tensor : NULL;
+}
+
+static void tensor_meta(const burn_tensor *tensor, burn_meta *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->kind = BURN_TENSOR;
+    out->dtype = burn_dtype_of(tensor);
+    out->rank = (uint8_t)burn_rank(tensor);
+    for (uint32_t i = 0; i < out->rank; i++) {
+        out->dims[i] = burn_dim(tensor, (int64_t)i);
+    }
+}
+
+static int32_t emit(void *ctx, uint64_t op, const void *attrs, uint32_t attrs_size,
+                    burn_value *const *in, uint32_t n_in, burn_value **out, uint32_t n_out)
+{
+    conf_runner *runner = (conf_runner *)ctx;
+    burn_tensor *operands[BURN_MAX_OPERANDS] = {NULL};
+    burn_tensor *results[BURN_MAX_OPERANDS] = {NULL};
+    for (uint32_t i = 0; i < n_in && i < BURN_MAX_OPERANDS; i++) {
+        operands[i] = tensor_of(in[i]);
+    }
+    int32_t code = burn_op_call(device_of(runner), op, attrs, attrs_size, operands, n_in, results,
+                                n_out);
+    for (uint32_t j = 0; j < n_out && j < BURN_MAX_OPERANDS; j++) {
+        out[j] = wrap(runner, results[j]);
+    }
+    return code;
+}
+
+static void meta_of(void *ctx, const burn_value *value, burn_meta *out)
+{
+    (void)ctx;
+    const device_value *v = (const device_value *)value;
+    memset(out, 0, sizeof(*out));
+    if (v != NULL && v->meta.kind == BURN_IMMEDIATE) {
+        *out = v->meta;
+    } else if (v != NULL) {
+        tensor_meta(v->tensor, out);
+    }
+}
+
+static burn_value *wrap_immediate(conf_runner *runner, uint8_t dtype, burn_tensor *scalar)
+{
+    device_value *value = (device_value *)wrap(runner, scalar);
+    value->meta.kind = BURN_IMMEDIATE;
+    value->meta.dtype = dtype;
+    return (burn_value *)value;
+}
+
+static burn_value *immediate(void *ctx, uint8_t dtype, double number)
+{
+    return wrap_immediate((conf_runner *)ctx, dtype, burn_scalar(number));
+}
+
+static burn_value *immediate_int(void *ctx, uint8_t dtype, int64_t number)
+{
+    int is_large = dtype == BURN_U64;
+    burn_tensor *scalar = is_large ? burn_scalar_u64((uint64_t)number) : burn_scalar_int(number);
+    return wrap_immediate((conf_runner *)ctx, dtype, scalar);
+}
+
+static burn_value *constant(void *ctx, uint8_t dtype, uint32_t rank, const int64_t *dims,
+                            const void *bytes)
+{
+    conf_runner *runner = (conf_runner *)ctx;
+    return wrap(runner, burn_tensor_from_data(device_of(runner), dtype, rank, dims, bytes));
+}
+
+/* There is no public way to make a failed tensor with a chosen code: an impossible call does. */
+static burn_value *fail(void *ctx, int32_t code, const char *text)
+{
+    (void)code;
+    (void)text;
+    static const int64_t impossible[1] = {-1};
+    return constant(ctx, BURN_F32, 1, impossible, NULL);
+}
+
+static burn_value *make(conf_runner *runner, const conf_value *value)
+{
+    const burn_meta *meta = &value->meta;
+    if (meta->kind == BURN_TENSOR) {
+        unsigned char *bytes = conf_bytes(&runner->arena, value);
+        return constant(runner, meta->dtype, meta->rank, meta->dims, bytes);
+    }
+    if (value->f != NULL) {
+        return immediate(runner, meta->dtype, value->f[0]);
+    }
+    int64_t number = value->u != NULL ? (int64_t)value->u[0] : value->i[0];
+    return immediate_int(runner, meta->dtype, number);
+}
+
+static int32_t read_tensor(conf_runner *runner, const burn_tensor *tensor, conf_arena *arena,
+                           conf_value *out, burn_err *err)
+{
+    (void)runner;
+    memset(out, 0, sizeof(*out));
+    if (tensor == NULL) {
+        return burn_plugin_fail(err, BURN_E_INTERNAL, "the call gave no tensor");
+    }
+    int32_t code = burn_tensor_error(tensor, err);
+    if (code != BURN_OK) {
+        return code;
+    }
+    tensor_meta(tensor, &out->meta);
+    conf_value_alloc(arena, out);
+    uint64_t size = out->n * burn_element_size(out->meta.dtype);
+    unsigned char *bytes = (unsigned char *)conf_alloc(arena, size);
+    code = burn_read(tensor, bytes, (size_t)size, err);
+    if (code == BURN_OK) {
+        conf_from_bytes(out, bytes);
+    }
+    return code;
+}
+
+static int32_t read_value(conf_runner *runner, burn_value *value, conf_arena *arena,
+                          conf_value *out, burn_err *err)
+{
+    return read_tensor(runner, tensor_of(value), arena, out, err);
+}
+
+/* sum(y * c) as a tensor of rank 0. */
+static burn_tensor *weighted_sum(conf_runner *runner, burn_tensor *y, burn_tensor *c)
+{
+    burn_attrs_axes axes;
+    burn_tensor *in[2] = {y, c};
+    burn_tensor *product = NULL;
+    burn_tensor *sum = NULL;
+    memset(&axes, 0, sizeof(axes));
+    axes.head.size = (uint32_t)sizeof(axes);
+    axes.head.revision = 1;
+    (void)burn_op_call(device_of(runner), BURN_OP_MUL, NULL, 0, in, 2, &product, 1);
+    (void)burn_op_call(device_of(runner), BURN_OP_SUM, &axes, (uint32_t)sizeof(axes), &product, 1,
+                       &sum, 1);
+    return sum;
+}
+
+/* Walks back from the outputs: one output with its cotangent as the seed, several as one sum. */
+static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tensor **out,
+                             const conf_value *cotangents, burn_err *err)
+{
+    burn_tensor *total = NULL;
+    uint32_t n = 0;
+    uint32_t last = 0;
+    for (uint32_t j = 0; j < c->n_out; j++) {
+        if (cotangents[j].meta.kind == BURN_TENSOR) {
+            n++;
+            last = j;
+        }
+    }
+    if (n == 1) {
+        return burn_backward(out[last], tensor_of(make(runner, &cotangents[last])), 0, err);
+    }
+    for (uint32_t j = 0; j < c->n_out; j++) {
+        if (cotangents[j].meta.kind == BURN_TENSOR) {
+            burn_tensor *seed = tensor_of(make(runner, &cotangents[j]));
+            burn_tensor *both[2] = {total, weighted_sum(runner, out[j], seed)};
+            if (total == NULL) {
+                total = both[1];
+            } else {
+                (void)burn_op_call(device_of(runner), BURN_OP_ADD, NULL, 0, both, 2, &total, 1);
+            }
+        }
+    }
+    return burn_backward(total, NULL, 0, err);
+}
+
+static int32_t gradient(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
+                        const uint8_t *wanted, conf_value *grads, burn_err *err)
+{
+    burn_device *autodiff = burn_device_autodiff(device_of(runner));
+    burn_tensor *in[CONF_MAX_IN] = {NULL};
+    burn_tensor *out[CONF_MAX_OUT] = {NULL};
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].meta.kind != BURN_ABSENT) {
+            in[i] = tensor_of(make(runner, &c->in[i]));
+        }
+        if (wanted[i] != 0) {
+            in[i] = burn_require_grad(autodiff, in[i]);
+        }
+    }
+    int32_t code = burn_op_call(autodiff, c->def->id, c->sample.attrs, c->sample.attrs_size, in,
+                                c->n_in, out, c->n_out);
+    if (code != BURN_OK) {
+        (void)burn_tensor_error(out[0], err);
+        return code;
+    }
+    burn_grads *found = walk_back(runner, c, out, cotangents, err);
+    if (found == NULL) {
+        return err->code != BURN_OK ? err->code : BURN_E_INTERNAL;
+    }
+    for (uint32_t i = 0; i < c->n_in && code == BURN_OK; i++) {
+        burn_tensor *grad = wanted[i] != 0 ? burn_grads_get(found, in[i]) : NULL;
+        if (grad != NULL) {
+            code = read_tensor(runner, grad, c->arena, &grads[i], err);
+        }
+    }
+    burn_grads_free(found);
+    return code;
+}
+
+static int32_t make_variables(conf_runner *runner, const conf_case *c, burn_var **vars,
+                              burn_tensor **in, burn_err *err)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].meta.kind == BURN_ABSENT) {
+            continue;
+        }
+        burn_tensor *tensor = tensor_of(make(runner, &c->in[i]));
+        if ((conf_role_in(c->def, i)->flags & BURN_ROLE_STATE) == 0) {
+            in[i] = tensor;
+            continue;
+        }
+        vars[i] = burn_var_create(device_of(runner), tensor, err);
+        if (vars[i] == NULL) {
+            return err->code;
+        }
+    }
+    return BURN_OK;
+}
+
+static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err)
+{
+    burn_var *vars[CONF_MAX_IN] = {NULL};
+    burn_tensor *in[CONF_MAX_IN] = {NULL};
+    int32_t code = make_variables(runner, c, vars, in, err);
+    if (code == BURN_OK) {
+        code = burn_var_update(c->def->id, c->sample.attrs, c->sample.attrs_size, vars, in,
+                               c->n_in, err);
+    }
+    for (uint32_t k = 0; k < c->def->n_aliases && code == BURN_OK; k++) {
+        const char *base = (const char *)c->def->aliases;
+        const burn_alias *alias =
+            (const burn_alias *)(const void *)(base + (size_t)k * c->def->alias_stride);
+        if (alias->in < c->n_in && vars[alias->in] != NULL && alias->out < c->n_out) {
+            code = read_tensor(runner, burn_var_get(vars[alias->in]), c->arena, &out[alias->out],
+                               err);
+        }
+    }
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (vars[i] != NULL) {
+            burn_var_release(vars[i]);
+        }
+    }
+    return code;
+}
+
+static int supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
+{
+    return burn_op_support(device_of(runner), def->id, dtype) != BURN_SUPPORT_NONE;
+}
+
+static void reset(conf_runner *runner)
+{
+    burn_scope_end();
+    burn_scope_begin();
+    conf_arena_free(&runner->arena);
+}
+
+int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err)
+{
+    memset(out, 0, sizeof(*out));
+    burn_device *opened = burn_device_open(device, err);
+    if (opened == NULL) {
+        return err->code != BURN_OK ? err->code : BURN_E_INTERNAL;
+    }
+    opened = burn_device_inner(opened);
+    out->name = burn_device_name(opened);
+    out->context = opened;
+    out->builder.struct_size = (uint32_t)sizeof(burn_builder);
+    out->builder.ctx = out;
+    out->builder.emit = emit;
+    out->builder.meta = meta_of;
+    out->builder.immediate = immediate;
+    out->builder.immediate_int = immediate_int;
+    out->builder.constant = constant;
+    out->builder.fail = fail;
+    out->make = make;
+    out->read = read_value;
+    out->gradient = gradient;
+    out->update = update;
+    out->supports = supports;
+    out->reset = reset;
+    burn_scope_begin();
+    return BURN_OK;
+}

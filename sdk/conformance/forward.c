@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * forward.c - an op's results against eval, in each layout; twice the same bits; and samples that
+ * must fail. Ops that overwrite variables are compared through their variables.
+ */
+#include "conformance.h"
+
+#include <stdlib.h>
+
+int32_t conf_run(conf_runner *runner, const conf_case *c, uint32_t layout, conf_value *out,
+                 burn_err *err)
+{
+    burn_value *in[CONF_MAX_IN] = {NULL};
+    burn_value *results[CONF_MAX_OUT] = {NULL};
+    if (c->def->effect == BURN_EFFECT_STATE) {
+        return runner->update(runner, c, out, err);
+    }
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        in[i] = conf_make_in(runner, &c->in[i], layout);
+    }
+    (void)runner->builder.emit(runner->builder.ctx, c->def->id, c->sample.attrs,
+                               c->sample.attrs_size, in, c->n_in, results, c->n_out);
+    for (uint32_t j = 0; j < c->n_out; j++) {
+        int32_t code = runner->read(runner, results[j], c->arena, &out[j], err);
+        if (code != BURN_OK) {
+            return code;
+        }
+    }
+    return BURN_OK;
+}
+
+void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, uint32_t layout)
+{
+    const char *detail = conf_layout_names[layout];
+    conf_value got[CONF_MAX_OUT];
+    burn_err err = BURN_ERR_INIT;
+    char text[300];
+    memset(got, 0, sizeof(got));
+    int32_t code = conf_run(runner, c, layout, got, &err);
+    if (code != BURN_OK) {
+        conf_result(report, c, "forward", detail, CONF_FAIL, "failed with %d: %s", (int)code,
+                    err.text);
+        return;
+    }
+    for (uint32_t j = 0; j < c->n_out; j++) {
+        int unread = c->def->effect == BURN_EFFECT_STATE && got[j].meta.kind == BURN_ABSENT;
+        if (!unread &&
+            !conf_compare(&got[j], &c->out[j], c->sample.tolerance, text, sizeof(text))) {
+            conf_result(report, c, "forward", detail, CONF_FAIL, "output %u %s", (unsigned)j,
+                        text);
+            return;
+        }
+    }
+    conf_result(report, c, "forward", detail, CONF_PASS, "%s", "");
+}
+
+void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c)
+{
+    conf_value first[CONF_MAX_OUT];
+    conf_value second[CONF_MAX_OUT];
+    burn_err err = BURN_ERR_INIT;
+    memset(first, 0, sizeof(first));
+    memset(second, 0, sizeof(second));
+    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, first, &err);
+    if (code == BURN_OK) {
+        code = conf_run(runner, c, CONF_CONTIGUOUS, second, &err);
+    }
+    if (code != BURN_OK) {
+        conf_result(report, c, "repeat", "", CONF_FAIL, "failed with %d: %s", (int)code, err.text);
+        return;
+    }
+    for (uint32_t j = 0; j < c->n_out; j++) {
+        if (first[j].meta.kind == BURN_ABSENT || second[j].meta.kind == BURN_ABSENT) {
+            continue;
+        }
+        size_t size = (size_t)first[j].n * burn_element_size(first[j].meta.dtype);
+        unsigned char *a = conf_bytes(c->arena, &first[j]);
+        unsigned char *b = conf_bytes(c->arena, &second[j]);
+        if (first[j].n != second[j].n || (size > 0 && memcmp(a, b, size) != 0)) {
+            conf_result(report, c, "repeat", "", CONF_FAIL, "output %u has other bits in a second "
+                                                            "run",
+                        (unsigned)j);
+            return;
+        }
+    }
+    conf_result(report, c, "repeat", "", CONF_PASS, "%s", "");
+}
+
+void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c)
+{
+    conf_value got[CONF_MAX_OUT];
+    burn_err err = BURN_ERR_INIT;
+    memset(got, 0, sizeof(got));
+    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, got, &err);
+    if (code != c->sample.error) {
+        conf_result(report, c, "error", "", CONF_FAIL, "code %d (%s), expected %d", (int)code,
+                    code == BURN_OK ? "no error" : err.text, (int)c->sample.error);
+    } else if (err.text[0] == '\0') {
+        conf_result(report, c, "error", "", CONF_FAIL, "code %d has no text", (int)code);
+    } else {
+        conf_result(report, c, "error", "", CONF_PASS, "%s", err.text);
+    }
+}

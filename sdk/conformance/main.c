@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * main.c - burn-conformance: options, the walk over ops, samples and dtypes, and the verdict.
+ *
+ * Exit status 0: everything that ran passed; 1: something failed, or nothing ran; 2: bad options,
+ * the device cannot be opened, or a report cannot be written. With --device eval definitions are
+ * tried by themselves, without a device.
+ */
+#include "conformance.h"
+
+#include <burn/device.h>
+#include <burn/registry.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct options {
+    const char *device; /* NULL: BURN_DEVICE, or auto */
+    const char *op;
+    const char *json;
+    const char *junit;
+    uint64_t seed;
+    int64_t sample; /* -1: all */
+    uint8_t dtype;  /* 0: all */
+    uint8_t smoke;
+    uint8_t list;
+    uint8_t verbose;
+} options;
+
+static const char usage_text[] =
+    "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
+    "                        [--smoke] [--list] [--verbose] [--json FILE] [--junit FILE]\n"
+    "\n"
+    "Tries every op of the registry on a device: forward in five layouts, twice the same bits,\n"
+    "gradients, decompositions, errors. --device eval tries the definitions by themselves.\n"
+    "--smoke: one dtype and two layouts per sample. --list: what would run.\n";
+
+static int bad_option(const char *option, const char *why)
+{
+    (void)fprintf(stderr, "burn-conformance: %s: %s\n%s", option, why, usage_text);
+    return 2;
+}
+
+static int parse_number(const char *text, uint64_t *out)
+{
+    char *end = NULL;
+    if (text[0] < '0' || text[0] > '9') {
+        return 0;
+    }
+    *out = strtoull(text, &end, 10);
+    return *end == '\0';
+}
+
+/* An option that takes a value; 0 when it is fine, else the exit status. */
+static int set_value(options *o, const char *name, const char *value)
+{
+    uint64_t number = 0;
+    if (strcmp(name, "--device") == 0) {
+        o->device = value;
+    } else if (strcmp(name, "--op") == 0) {
+        o->op = value;
+    } else if (strcmp(name, "--json") == 0) {
+        o->json = value;
+    } else if (strcmp(name, "--junit") == 0) {
+        o->junit = value;
+    } else if (strcmp(name, "--dtype") == 0) {
+        o->dtype = burn_dtype_from_name(value);
+        return o->dtype == BURN_DTYPE_NONE ? bad_option(value, "no such dtype") : 0;
+    } else if (strcmp(name, "--sample") == 0 && parse_number(value, &number)) {
+        o->sample = (int64_t)number;
+    } else if (strcmp(name, "--seed") == 0 && parse_number(value, &number)) {
+        o->seed = number;
+    } else {
+        return bad_option(name, "unknown option, or its value is not a number");
+    }
+    return 0;
+}
+
+static int parse(int argc, char **argv, options *o)
+{
+    memset(o, 0, sizeof(*o));
+    o->sample = -1;
+    o->seed = 1;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--smoke") == 0) {
+            o->smoke = 1;
+        } else if (strcmp(argv[i], "--list") == 0) {
+            o->list = 1;
+        } else if (strcmp(argv[i], "--verbose") == 0) {
+            o->verbose = 1;
+        } else if (i + 1 < argc) {
+            int status = set_value(o, argv[i], argv[i + 1]);
+            if (status != 0) {
+                return status;
+            }
+            i++;
+        } else {
+            return bad_option(argv[i], "unknown option, or its value is missing");
+        }
+    }
+    if (o->op != NULL && burn_op_find(o->op) == NULL) {
+        return bad_option(o->op, "no such op");
+    }
+    return 0;
+}
+
+/* An op without tensors is known by what it makes. */
+static void relabel(conf_case *c)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].meta.kind == BURN_TENSOR) {
+            return;
+        }
+    }
+    if (c->n_out > 0 && c->out[0].meta.dtype != BURN_DTYPE_NONE) {
+        c->dtype = c->out[0].meta.dtype;
+    }
+}
+
+static int32_t evaluate(conf_case *c, burn_err *err)
+{
+    return conf_evaluate(c->arena, c->def, c->sample.attrs, c->sample.attrs_size, c->in, c->n_in,
+                         c->out, c->n_out, err);
+}
+
+static void run_layouts(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
+{
+    burn_err err = BURN_ERR_INIT;
+    uint32_t n = o->smoke ? CONF_SLICED : CONF_LAYOUTS;
+    for (uint32_t layout = 0; layout < n; layout++) {
+        if (!conf_layout_applies(c, layout) ||
+            (layout != CONF_CONTIGUOUS && c->def->effect == BURN_EFFECT_STATE)) {
+            continue;
+        }
+        if (layout == CONF_STRIDE0) {
+            conf_layout_values(c, layout);
+            if (evaluate(c, &err) != BURN_OK) {
+                conf_result(report, c, "forward", conf_layout_names[layout], CONF_FAIL,
+                            "eval failed: %s", err.text);
+                continue;
+            }
+        }
+        conf_check_forward(report, runner, c, layout);
+        runner->reset(runner);
+    }
+}
+
+static void run_checks(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
+{
+    if ((c->sample.flags & BURN_SAMPLE_ERROR) != 0) {
+        conf_check_error(report, runner, c);
+        runner->reset(runner);
+        return;
+    }
+    if (!runner->supports(runner, c->def, c->dtype)) {
+        conf_result(report, c, "forward", "", CONF_SKIP, "not supported by this device");
+        return;
+    }
+    conf_check_gradient(report, runner, c);
+    runner->reset(runner);
+    conf_check_decompose(report, runner, c);
+    runner->reset(runner);
+    if (strcmp(runner->name, "eval") == 0) {
+        return; /* its forward is what is compared with */
+    }
+    conf_check_repeat(report, runner, c);
+    runner->reset(runner);
+    run_layouts(o, report, runner, c); /* last: it changes the inputs */
+}
+
+/* One variant; its memory is freed here. */
+static void run_variant(const options *o, conf_report *report, conf_runner *runner, conf_case *c,
+                        uint32_t variant)
+{
+    conf_arena arena = {NULL};
+    burn_err err = BURN_ERR_INIT;
+    c->arena = &arena;
+    conf_case_dtypes(c, variant);
+    conf_case_inputs(c);
+    int32_t code = evaluate(c, &err);
+    if (code == BURN_OK) {
+        relabel(c);
+    }
+    if (o->dtype == BURN_DTYPE_NONE || o->dtype == c->dtype) {
+        if (o->list) {
+            (void)printf("%s %s sample %u (%s)\n", c->def->name, burn_element_name(c->dtype),
+                         (unsigned)c->sample_index, c->sample.name);
+            report->n_passed++;
+        } else if (code != BURN_OK && (c->sample.flags & BURN_SAMPLE_ERROR) == 0) {
+            conf_result(report, c, "eval", "", CONF_FAIL, "failed with %d: %s", (int)code,
+                        err.text);
+        } else {
+            run_checks(o, report, runner, c);
+        }
+    }
+    conf_arena_free(&arena);
+}
+
+/* In a smoke run: the variant that is f32, else the first. */
+static int is_smoke_variant(conf_case *c, uint32_t variant, uint32_t n)
+{
+    for (uint32_t v = 0; v < n; v++) {
+        conf_case_dtypes(c, v);
+        if (c->dtype == BURN_F32) {
+            return v == variant;
+        }
+    }
+    return variant == 0;
+}
+
+static void run_op(const options *o, conf_report *report, conf_runner *runner,
+                   const burn_op_def *def)
+{
+    static conf_case c; /* large */
+    for (uint32_t i = 0; def->samples != NULL; i++) {
+        memset(&c, 0, sizeof(c));
+        c.def = def;
+        c.seed = o->seed;
+        c.sample_index = i;
+        c.sample.struct_size = (uint32_t)sizeof(c.sample);
+        if (def->samples(i, &c.sample) != BURN_OK) {
+            return;
+        }
+        if (o->sample >= 0 && o->sample != (int64_t)i) {
+            continue;
+        }
+        uint32_t n = conf_variants(def, &c.sample);
+        for (uint32_t variant = 0; variant < n; variant++) {
+            if (!o->smoke || is_smoke_variant(&c, variant, n)) {
+                run_variant(o, report, runner, &c, variant);
+            }
+        }
+    }
+}
+
+static int finish(const options *o, conf_report *report)
+{
+    int status = report->n_failed > 0 ? 1 : 0;
+    if (report->n_passed + report->n_failed == 0) {
+        (void)printf("nothing was executed\n");
+        status = 1;
+    }
+    if (!o->list) {
+        (void)printf("%llu passed, %llu failed, %llu skipped\n",
+                     (unsigned long long)report->n_passed, (unsigned long long)report->n_failed,
+                     (unsigned long long)report->n_skipped);
+    }
+    if (o->json != NULL && !conf_write_json(report, o->json)) {
+        status = 2;
+    }
+    if (o->junit != NULL && !conf_write_junit(report, o->junit)) {
+        status = 2;
+    }
+    conf_report_free(report);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    conf_runner runner;
+    conf_report report;
+    burn_err err = BURN_ERR_INIT;
+    int status = parse(argc, argv, &o);
+    if (status != 0) {
+        return status;
+    }
+    int definitions = o.list || (o.device != NULL && strcmp(o.device, "eval") == 0);
+    int32_t code = definitions ? conf_eval_runner(&runner, &err)
+                               : conf_device_runner(o.device, &runner, &err);
+    if (code != BURN_OK) {
+        (void)fprintf(stderr, "burn-conformance: %s\n", err.text);
+        return 2;
+    }
+    memset(&report, 0, sizeof(report));
+    report.device = runner.name;
+    report.seed = o.seed;
+    report.verbose = o.verbose;
+    for (uint32_t i = 0; i < burn_op_count(); i++) {
+        const burn_op_def *def = burn_op_at(i);
+        if (o.op == NULL || strcmp(o.op, def->name) == 0) {
+            run_op(&o, &report, &runner, def);
+        }
+    }
+    status = finish(&o, &report);
+    runner.reset(&runner);
+    burn_shutdown();
+    return status;
+}
