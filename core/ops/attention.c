@@ -468,7 +468,8 @@ static int32_t attention_grad_eval(const burn_eval *a)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-enum { MASK_NONE = 0, MASK_BOOL = 1, MASK_BIAS = 2 };
+/* A bias must have q's dtype, so its samples name one. */
+enum { MASK_NONE = 0, MASK_BOOL = 1, MASK_BIAS = 2, MASK_BIAS_F64 = 3 };
 
 typedef struct attention_sample {
     const char *name;
@@ -497,7 +498,7 @@ static const attention_sample attention_table[] = {
     {"bool mask", 2, 2, 3, 5, 4, 3, MASK_BOOL, 4, {2, 1, 3, 5}, 0, 0, 0, 0, NULL},
     {"masked row", 1, 1, 4, 4, 8, 8, MASK_BOOL, 2, {4, 4}, 0, 0, 0, 16, row_mask},
     {"key mask and causal", 1, 1, 4, 4, 8, 8, MASK_BOOL, 1, {4}, 1, 0, 0, 4, key_mask},
-    {"bias", 2, 3, 3, 5, 4, 3, MASK_BIAS, 3, {3, 3, 5}, 0, 0, 0, 0, NULL},
+    {"bias", 2, 3, 3, 5, 4, 3, MASK_BIAS_F64, 3, {3, 3, 5}, 0, 0, 0, 0, NULL},
     {"bias per key", 2, 1, 3, 5, 4, 3, MASK_BIAS, 4, {2, 1, 1, 5}, 1, 0, 0, 0, NULL},
     {"no keys", 1, 2, 3, 0, 4, 5, MASK_NONE, 0, {0}, 0, 0, 0, 0, NULL},
     {"no rows", 1, 2, 0, 3, 4, 5, MASK_NONE, 0, {0}, 1, 0, 0, 0, NULL},
@@ -517,8 +518,9 @@ static void mask_operand(burn_sample *out, const attention_sample *s)
     } else if (s->mask == MASK_BOOL) {
         burni_sample_tensor(out, MASK, BURN_BOOL, BURN_FILL_BOOL, s->mask_rank, s->mask_dims);
     } else {
-        burni_sample_tensor(out, MASK, BURN_F32, BURN_FILL_NORMAL, s->mask_rank, s->mask_dims);
-        out->dtypes = BURN_BIT(F32); /* the bias must have q's dtype */
+        uint8_t dtype = s->mask == MASK_BIAS ? BURN_F32 : BURN_F64;
+        burni_sample_tensor(out, MASK, dtype, BURN_FILL_NORMAL, s->mask_rank, s->mask_dims);
+        out->dtypes = UINT64_C(1) << dtype;
     }
     if (s->n_values > 0) {
         burni_sample_values(out, MASK, s->n_values, s->values);

@@ -549,7 +549,7 @@ typedef struct entropy_sample {
     const char *name;
     uint32_t rank;
     int64_t dims[4];
-    uint8_t target; /* dtype; 0: probabilities */
+    uint8_t target; /* dtype; a float: probabilities */
     uint32_t weighted;
     uint32_t reduction;
     int64_t ignore_index;
@@ -576,16 +576,16 @@ static const entropy_sample entropy_table[] = {
     {"ignored, weights, smoothing", 2, {8, 3}, BURN_I64, 1, 0, -100, 0.1, 8, ignored_values, 0},
     {"ignored, none", 3, {2, 3, 4}, BURN_I64, 1, 2, -100, 0.2, 8, ignored_values, 0},
     {"smoothing", 2, {5, 7}, BURN_I64, 0, 0, NONE, 0.1, 0, NULL, 0},
-    {"probabilities", 2, {4, 5}, 0, 0, 0, NONE, 0, 0, NULL, 0},
-    {"probabilities, all options", 3, {2, 3, 3}, 0, 1, 0, NONE, 0.2, 0, NULL, 0},
-    {"probabilities, none", 2, {4, 5}, 0, 1, 2, -100, 0, 0, NULL, 0},
+    {"probabilities", 2, {4, 5}, BURN_F32, 0, 0, NONE, 0, 0, NULL, 0},
+    {"probabilities, all options", 3, {2, 3, 3}, BURN_F64, 1, 0, NONE, 0.2, 0, NULL, 0},
+    {"probabilities, none", 2, {4, 5}, BURN_F32, 1, 2, -100, 0, 0, NULL, 0},
     {"one class", 2, {3, 1}, BURN_I64, 0, 0, NONE, 0, 0, NULL, 0},
     {"no rows, sum", 2, {0, 3}, BURN_I64, 0, 1, NONE, 0, 0, NULL, 0},
     {"no rows, mean", 2, {0, 3}, BURN_I64, 0, 0, NONE, 0, 0, NULL, 0},
     {"everything ignored", 2, {3, 2}, BURN_I64, 0, 0, -100, 0, 1, all_ignored_values, 0},
     {"negative target", 2, {3, 3}, BURN_I64, 0, 0, -100, 0, 3, low_values, BURN_E_DATA},
     {"target too large", 2, {3, 3}, BURN_I64, 1, 0, NONE, 0.1, 3, high_values, BURN_E_DATA},
-    {"ignored probabilities", 2, {3, 3}, 0, 0, 0, 1, 0, 0, NULL, BURN_E_INVALID},
+    {"ignored probabilities", 2, {3, 3}, BURN_F32, 0, 0, 1, 0, 0, NULL, BURN_E_INVALID},
     {"smoothing above 1", 2, {3, 3}, BURN_I64, 0, 0, NONE, 1.5, 0, NULL, BURN_E_INVALID},
     {"no class axis", 1, {3}, BURN_I64, 0, 0, NONE, 0, 0, NULL, BURN_E_SHAPE},
     {"unknown reduction", 2, {3, 3}, BURN_I64, 0, 3, NONE, 0, 0, NULL, BURN_E_INVALID},
@@ -597,10 +597,10 @@ static void target_operand(burn_sample *out, const entropy_sample *s)
     burn_meta logits = {0, BURN_TENSOR, 0, (uint8_t)s->rank, 0, {0}};
     memcpy(logits.dims, s->dims, sizeof(s->dims));
     burn_meta rows = rows_meta(&logits);
-    if (s->target == 0) {
-        burni_sample_tensor(out, TARGET, BURN_F32, BURN_FILL_UNIFORM, s->rank, s->dims);
+    if (burn_dtype_class(s->target) == BURN_CLASS_FLOAT) {
+        burni_sample_tensor(out, TARGET, s->target, BURN_FILL_UNIFORM, s->rank, s->dims);
         burni_sample_range(out, TARGET, 0.05, 0.9);
-        out->dtypes = BURN_BIT(F32); /* probabilities have the logits' dtype */
+        out->dtypes = UINT64_C(1) << s->target; /* the logits must have the same */
         return;
     }
     burni_sample_tensor(out, TARGET, s->target, BURN_FILL_INDEX, rows.rank, rows.dims);

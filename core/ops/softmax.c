@@ -135,7 +135,7 @@ static const axis_sample axis_samples[] = {
     {"one element", 0, 0, 2, {4, 1}, 1, BURN_FILL_NORMAL, 0, NULL},
     {"empty axis", 0, 0, 2, {3, 0}, 1, BURN_FILL_NORMAL, 0, NULL},
     {"no rows", 0, 0, 2, {0, 4}, 1, BURN_FILL_NORMAL, 0, NULL},
-    {"large values", 0, 0, 2, {2, 3}, 1, BURN_FILL_VALUES, 6, large_values},
+    {"large values", BURN_SAMPLE_NO_GRAD, 0, 2, {2, 3}, 1, BURN_FILL_VALUES, 6, large_values},
     {"rows with -inf", BURN_SAMPLE_NO_GRAD, 0, 2, {2, 3}, 1, BURN_FILL_VALUES, 6, masked_values},
     {"special values", BURN_SAMPLE_NO_GRAD, 0, 2, {9, 5}, 1, BURN_FILL_SPECIAL, 0, NULL},
     {"axis out of range", BURN_SAMPLE_ERROR, BURN_E_INVALID, 2, {2, 3}, 2, BURN_FILL_NORMAL, 0,
