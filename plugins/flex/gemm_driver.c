@@ -79,16 +79,18 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t nr = flex_gemm_table()->nr;
     p->g = g;
     p->kernels = flex_gemm_table();
+    int64_t m = g->m > 0 ? g->m : 1;
+    int64_t n = g->n > 0 ? g->n : 1;
     int64_t k = g->k > 0 ? g->k : 1;
     p->block_rows = PACKED_A_FLOATS / k / mr * mr;
     p->block_rows = p->block_rows < mr ? mr : p->block_rows;
-    p->block_rows = min64(p->block_rows, round_up(g->m, mr));
+    p->block_rows = min64(p->block_rows, round_up(m, mr));
     int64_t wanted = threads > 1 ? (int64_t)threads * 2 : 1;
-    p->chunk = min64(CHUNK_COLUMNS, round_up(g->n, nr));
-    while (p->chunk > 2 * nr && (g->n + p->chunk - 1) / p->chunk < wanted) {
+    p->chunk = min64(CHUNK_COLUMNS, round_up(n, nr));
+    while (p->chunk > 2 * nr && (n + p->chunk - 1) / p->chunk < wanted) {
         p->chunk = round_up(p->chunk / 2, nr);
     }
-    int64_t chunks = (g->n + p->chunk - 1) / p->chunk;
+    int64_t chunks = (n + p->chunk - 1) / p->chunk;
     p->task_rows = p->block_rows;
     if (chunks < wanted) {
         int64_t parts = (wanted + chunks - 1) / chunks;

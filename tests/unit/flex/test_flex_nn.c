@@ -248,6 +248,268 @@ static void test_linear(void **state)
     check_linear(BURN_F16, 5, 17, 33, 2e-2);
 }
 
+/* ---- convolution ----------------------------------------------------------------------------- */
+
+static burn_attrs_conv conv_attrs(int64_t stride, int64_t padding, int64_t dilation, int64_t groups)
+{
+    burn_attrs_conv a;
+    memset(&a, 0, sizeof(a));
+    a.head.size = (uint32_t)sizeof(a);
+    a.head.revision = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        a.stride[i] = stride;
+        a.padding[i] = padding;
+        a.dilation[i] = dilation;
+    }
+    a.groups = groups;
+    return a;
+}
+
+/* Visits every product of a convolution: adds to map, image gradient and kernel gradient. */
+static void plain_conv(const rig_tensor *x, const rig_tensor *w, const rig_tensor *g,
+                       const burn_attrs_conv *a, double *map, double *gx, double *gw)
+{
+    int64_t cg = w->dims[1];
+    int64_t og = w->dims[0] / a->groups;
+    int64_t size = g->dims[2] * g->dims[3];
+    int64_t taps = w->dims[2] * w->dims[3];
+    for (int64_t p = 0; p < rig_numel(g); p++) {
+        int64_t n = p / size / g->dims[1];
+        int64_t o = p / size % g->dims[1];
+        for (int64_t t = 0; t < cg * taps; t++) {
+            int64_t c = o / og * cg + t / taps;
+            int64_t y = p % size / g->dims[3] * a->stride[0] - a->padding[0] +
+                        t % taps / w->dims[3] * a->dilation[0];
+            int64_t xx = p % g->dims[3] * a->stride[1] - a->padding[1] +
+                         t % w->dims[3] * a->dilation[1];
+            if (y < 0 || xx < 0 || y >= x->dims[2] || xx >= x->dims[3]) {
+                continue;
+            }
+            int64_t xi = ((n * x->dims[1] + c) * x->dims[2] + y) * x->dims[3] + xx;
+            int64_t wi = o * cg * taps + t;
+            map[p] += rig_at(x, xi) * rig_at(w, wi);
+            gx[xi] += rig_at(g, p) * rig_at(w, wi);
+            gw[wi] += rig_at(g, p) * rig_at(x, xi);
+        }
+    }
+}
+
+static void compare(const rig_tensor *got, const double *want, double tolerance, const char *what)
+{
+    for (int64_t i = 0; i < rig_numel(got); i++) {
+        close_to(rig_at(got, i), want[i], tolerance, what, i);
+    }
+}
+
+typedef struct conv_case {
+    int64_t n, c, h, w, o, kh, kw, stride, padding, dilation, groups;
+} conv_case;
+
+static void check_conv(const conv_case *t, uint8_t dtype, double tolerance)
+{
+    burn_attrs_conv a = conv_attrs(t->stride, t->padding, t->dilation, t->groups);
+    int64_t oh = (t->h + 2 * t->padding - t->dilation * (t->kh - 1) - 1) / t->stride + 1;
+    int64_t ow = (t->w + 2 * t->padding - t->dilation * (t->kw - 1) - 1) / t->stride + 1;
+    rig_tensor x = rig_random(dtype, 4, (int64_t[]){t->n, t->c, t->h, t->w}, 11);
+    rig_tensor w = rig_random(dtype, 4, (int64_t[]){t->o, t->c / t->groups, t->kh, t->kw}, 12);
+    rig_tensor g = rig_random(dtype, 4, (int64_t[]){t->n, t->o, oh, ow}, 13);
+    rig_tensor y = rig_new(dtype, 4, g.dims);
+    rig_tensor gx = rig_new(dtype, 4, x.dims);
+    rig_tensor gw = rig_new(dtype, 4, w.dims);
+    rig_tensor bias = rig_absent();
+    double *ry = calloc((size_t)rig_numel(&y) + 1, sizeof(double));
+    double *rx = calloc((size_t)rig_numel(&x) + 1, sizeof(double));
+    double *rw = calloc((size_t)rig_numel(&w) + 1, sizeof(double));
+    plain_conv(&x, &w, &g, &a, ry, rx, rw);
+    rig_call c = {.op = BURN_OP_CONV2D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3, .n_out = 1};
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    compare(&y, ry, tolerance, "conv2d");
+    a.size[0] = t->h;
+    a.size[1] = t->w;
+    rig_call ci = {.op = BURN_OP_CONV2D_GRAD_INPUT, .in = {&w, &g}, .out = {&gx}};
+    ci.n_in = 2;
+    ci.n_out = 1;
+    ci.attrs = &a;
+    ci.attrs_size = (uint32_t)sizeof(a);
+    run_both(&ci);
+    compare(&gx, rx, tolerance, "conv2d_grad_input");
+    rig_call cw = ci;
+    a.size[0] = t->kh;
+    a.size[1] = t->kw;
+    cw.op = BURN_OP_CONV2D_GRAD_WEIGHT;
+    cw.in[0] = &x;
+    cw.out[0] = &gw;
+    run_both(&cw);
+    compare(&gw, rw, tolerance * 4, "conv2d_grad_weight");
+    rig_tensor *all[] = {&x, &w, &g, &y, &gx, &gw};
+    for (uint32_t i = 0; i < 6; i++) {
+        rig_free(all[i]);
+    }
+    free(ry);
+    free(rx);
+    free(rw);
+}
+
+static void test_conv2d(void **state)
+{
+    (void)state;
+    static const conv_case cases[] = {
+        {3, 1, 28, 28, 8, 3, 3, 1, 0, 1, 1},   {2, 3, 9, 11, 5, 3, 3, 1, 1, 1, 1},
+        {2, 8, 14, 14, 16, 3, 3, 1, 1, 1, 1},  {2, 4, 15, 13, 6, 5, 3, 2, 2, 1, 2},
+        {1, 6, 12, 12, 12, 3, 3, 1, 2, 2, 6},  {2, 16, 7, 7, 33, 1, 1, 1, 0, 1, 1},
+        {2, 4, 9, 9, 7, 1, 1, 2, 0, 1, 1},     {1, 2, 40, 70, 3, 2, 5, 3, 1, 2, 1},
+        {4, 64, 6, 6, 13, 3, 3, 1, 1, 1, 1},   {1, 1, 3, 3, 1, 3, 3, 1, 0, 1, 1},
+        {0, 2, 5, 5, 3, 3, 3, 1, 1, 1, 1},
+    };
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check_conv(&cases[i], BURN_F32, 2e-4);
+        if (i < 6) {
+            check_conv(&cases[i], BURN_F64, 1e-11);
+        }
+    }
+    check_conv(&cases[1], BURN_F16, 4e-2);
+    check_conv(&cases[3], BURN_BF16, 4e-1);
+}
+
+/* B104: the stride drops the tail of the input; its gradient is 0 there. */
+static void test_b104_stride_drops_tail(void **state)
+{
+    (void)state;
+    float xs[11];
+    for (int i = 0; i < 11; i++) {
+        xs[i] = (float)i;
+    }
+    static const float want_x[] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 0};
+    static const float want_w[] = {4, 6, 8, 10};
+    rig_tensor x = rig_values(4, (int64_t[]){1, 1, 1, 11}, xs);
+    rig_tensor w = rig_values(4, (int64_t[]){1, 1, 1, 4}, (float[]){0, 1, 2, 3});
+    rig_tensor g = rig_values(4, (int64_t[]){1, 1, 1, 2}, (float[]){1, 1});
+    rig_tensor gx = rig_new(BURN_F32, 4, x.dims);
+    rig_tensor gw = rig_new(BURN_F32, 4, w.dims);
+    burn_attrs_conv a = conv_attrs(4, 0, 1, 1);
+    a.stride[0] = 1;
+    rig_call c = {.op = BURN_OP_CONV2D_GRAD_INPUT, .in = {&w, &g}, .out = {&gx}, .n_in = 2};
+    c.n_out = 1;
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    c.op = BURN_OP_CONV2D_GRAD_WEIGHT;
+    c.in[0] = &x;
+    c.out[0] = &gw;
+    run_both(&c);
+    for (int i = 0; i < 11; i++) {
+        assert_true(rig_at(&gx, i) == (double)want_x[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_true(rig_at(&gw, i) == (double)want_w[i]);
+    }
+    rig_tensor *all[] = {&x, &w, &g, &gx, &gw};
+    for (uint32_t i = 0; i < 5; i++) {
+        rig_free(all[i]);
+    }
+}
+
+/* B106: a transposed convolution fills an output of any admissible size, here 97. */
+static void test_b106_transposed_dilated(void **state)
+{
+    (void)state;
+    rig_tensor x = rig_random(BURN_F32, 4, (int64_t[]){1, 2, 1, 50}, 21);
+    rig_tensor w = rig_random(BURN_F32, 4, (int64_t[]){2, 3, 1, 3}, 22);
+    rig_tensor bias = rig_random(BURN_F32, 1, (int64_t[]){3}, 23);
+    rig_tensor y = rig_new(BURN_F32, 4, (int64_t[]){1, 3, 1, 97});
+    burn_attrs_conv a = conv_attrs(2, 4, 3, 1);
+    a.stride[0] = a.dilation[0] = 1;
+    a.padding[0] = 0;
+    rig_call c = {.op = BURN_OP_CONV_TRANSPOSE2D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3};
+    c.n_out = 1;
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    for (int64_t p = 0; p < 3 * 97; p++) {
+        double want = rig_at(&bias, p / 97);
+        for (int64_t i = 0; i < 2 * 50 * 3; i++) {
+            int64_t ci = i / 150;
+            int64_t at = i / 3 % 50;
+            if (at * 2 - 4 + i % 3 * 3 == p % 97) {
+                want += rig_at(&x, ci * 50 + at) * rig_at(&w, (ci * 3 + p / 97) * 3 + i % 3);
+            }
+        }
+        close_to(rig_at(&y, p), want, 1e-5, "conv_transpose2d", p);
+    }
+    rig_tensor *all[] = {&x, &w, &bias, &y};
+    for (uint32_t i = 0; i < 4; i++) {
+        rig_free(all[i]);
+    }
+}
+
+/* B108: two groups, eight outputs for each input channel. */
+static void test_b108_groups(void **state)
+{
+    (void)state;
+    rig_tensor x = rig_new(BURN_F32, 4, (int64_t[]){1, 2, 4, 4});
+    rig_tensor w = rig_new(BURN_F32, 4, (int64_t[]){16, 1, 3, 3});
+    rig_tensor y = rig_new(BURN_F32, 4, (int64_t[]){1, 16, 4, 4});
+    rig_tensor bias = rig_absent();
+    for (int64_t i = 0; i < 144; i++) {
+        rig_set(&w, i, (double)i);
+        if (i < 32) {
+            rig_set(&x, i, (double)i);
+        }
+    }
+    burn_attrs_conv a = conv_attrs(1, 1, 1, 2);
+    rig_call c = {.op = BURN_OP_CONV2D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3, .n_out = 1};
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    static const struct {
+        int at;
+        double want[4];
+    } rows[] = {
+        {0, {73, 121, 154, 103}},
+        {16, {163, 283, 370, 265}},
+        {128, {5785, 8857, 9322, 6327}},
+        {252, {14641, 22297, 23122, 15631}},
+    };
+    for (uint32_t r = 0; r < 4; r++) {
+        for (int i = 0; i < 4; i++) {
+            assert_true(rig_at(&y, rows[r].at + i) == rows[r].want[i]);
+        }
+    }
+    rig_free(&x);
+    rig_free(&w);
+    rig_free(&y);
+}
+
+static void test_conv1d(void **state)
+{
+    (void)state;
+    rig_tensor x = rig_random(BURN_F32, 3, (int64_t[]){2, 3, 20}, 31);
+    rig_tensor w = rig_random(BURN_F32, 3, (int64_t[]){4, 3, 5}, 32);
+    rig_tensor bias = rig_random(BURN_F32, 1, (int64_t[]){4}, 33);
+    rig_tensor y = rig_new(BURN_F32, 3, (int64_t[]){2, 4, 10});
+    burn_attrs_conv a = conv_attrs(2, 2, 1, 1);
+    rig_call c = {.op = BURN_OP_CONV1D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3, .n_out = 1};
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    for (int64_t p = 0; p < 80; p++) {
+        double want = rig_at(&bias, p / 10 % 4);
+        for (int64_t t = 0; t < 15; t++) {
+            int64_t at = p % 10 * 2 - 2 + t % 5;
+            if (at >= 0 && at < 20) {
+                want += rig_at(&x, (p / 40 * 3 + t / 5) * 20 + at) * rig_at(&w, p / 10 % 4 * 15 + t);
+            }
+        }
+        close_to(rig_at(&y, p), want, 1e-5, "conv1d", p);
+    }
+    rig_free(&x);
+    rig_free(&w);
+    rig_free(&bias);
+    rig_free(&y);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +519,11 @@ int main(void)
         cmocka_unit_test(test_matmul_batches),
         cmocka_unit_test(test_b084_output_is_not_read),
         cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_conv2d),
+        cmocka_unit_test(test_b104_stride_drops_tail),
+        cmocka_unit_test(test_b106_transposed_dilated),
+        cmocka_unit_test(test_b108_groups),
+        cmocka_unit_test(test_conv1d),
     };
     return cmocka_run_group_tests(tests, load, NULL);
 }
