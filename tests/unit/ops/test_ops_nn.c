@@ -5,11 +5,6 @@
  * (tests/data/nn_values.h) and with reported faults (names with B and a number). Nothing here needs
  * a device; test_ops_samples.c tries the samples.
  */
-/*
- * test_ops_nn.c - the composite definitions: softmax, norms, attention, dropout, losses, optimizer
- * steps. Eval, decomposition and gradient are compared with values of PyTorch (tests/data/nn_values.h) and with reported faults (names with B and a number). Nothing
- * here needs a device.
- */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
