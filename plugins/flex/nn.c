@@ -8,7 +8,6 @@
  */
 #include "nn.h"
 
-#include <burn_sdk/half.h>
 #include <string.h>
 
 typedef struct share {

@@ -12,6 +12,7 @@
 #include "flex.h"
 #include "threads.h"
 
+#include <burn_sdk/half.h>
 #include <stdatomic.h>
 
 /* clang-format off */
@@ -73,6 +74,32 @@ static inline uint32_t flex_slots(int64_t n_items)
 /* n elements of a float dtype, `stride` apart, as f32; and the reverse, dense. */
 void flex_widen(float *dst, const void *src, uint8_t dtype, int64_t stride, int64_t n);
 void flex_narrow(void *dst, uint8_t dtype, const float *src, int64_t n);
+
+/* Element i of a float array, widened; and the reverse, rounded to nearest. */
+static inline double flex_load_f64(const void *data, int64_t i, uint8_t dtype)
+{
+    if (dtype == BURN_F32) {
+        return (double)((const float *)data)[i];
+    }
+    if (dtype == BURN_F64) {
+        return ((const double *)data)[i];
+    }
+    uint16_t half = ((const uint16_t *)data)[i];
+    return (double)(dtype == BURN_F16 ? burn_half_to_float(half) : burn_bfloat_to_float(half));
+}
+
+static inline void flex_store_f64(void *data, int64_t i, uint8_t dtype, double value)
+{
+    if (dtype == BURN_F32) {
+        ((float *)data)[i] = (float)value;
+    } else if (dtype == BURN_F64) {
+        ((double *)data)[i] = value;
+    } else if (dtype == BURN_F16) {
+        ((uint16_t *)data)[i] = burn_float_to_half((float)value);
+    } else {
+        ((uint16_t *)data)[i] = burn_float_to_bfloat((float)value);
+    }
+}
 
 /* A whole operand of a float dtype, any strides, as dense f32. */
 void flex_gather_f32(float *dst, const burn_operand *x);

@@ -510,6 +510,131 @@ static void test_conv1d(void **state)
     rig_free(&y);
 }
 
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+static burn_attrs_pool pool_attrs(int64_t kernel, int64_t stride, int64_t padding)
+{
+    burn_attrs_pool a;
+    memset(&a, 0, sizeof(a));
+    a.head.size = (uint32_t)sizeof(a);
+    a.head.revision = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        a.kernel[i] = kernel;
+        a.stride[i] = stride;
+        a.padding[i] = padding;
+        a.dilation[i] = 1;
+    }
+    return a;
+}
+
+/* B100: the output of a ceil-mode pool has no window in the padding, and indices stay inside. */
+static void test_b100_ceil_mode(void **state)
+{
+    (void)state;
+    rig_tensor x = rig_values(4, (int64_t[]){1, 1, 1, 5}, (float[]){1, 2, 3, 4, 5});
+    rig_tensor y = rig_new(BURN_F32, 4, (int64_t[]){1, 1, 1, 3});
+    rig_tensor index = rig_new(BURN_I64, 4, y.dims);
+    burn_attrs_pool a = pool_attrs(2, 2, 1);
+    a.kernel[0] = a.stride[0] = 1;
+    a.padding[0] = 0;
+    a.ceil_mode = 1;
+    rig_call c = {.op = BURN_OP_MAX_POOL2D, .in = {&x}, .out = {&y, &index}, .n_in = 1, .n_out = 2};
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    static const double want[] = {1, 3, 5};
+    for (int i = 0; i < 3; i++) {
+        assert_true(rig_at(&y, i) == want[i]);
+        assert_true(rig_at(&index, i) == 2.0 * i);
+    }
+    rig_tensor small = rig_new(BURN_F32, 4, (int64_t[]){1, 1, 1, 1});
+    rig_call avg = {.op = BURN_OP_AVG_POOL2D, .in = {&x}, .out = {&small}, .n_in = 1, .n_out = 1};
+    a = pool_attrs(7, 1, 0);
+    a.ceil_mode = 1;
+    a.count_include_pad = 1;
+    avg.attrs = &a;
+    avg.attrs_size = (uint32_t)sizeof(a);
+    run_both(&avg);
+    assert_true(rig_at(&small, 0) == 3.0);
+    rig_free(&x);
+    rig_free(&y);
+    rig_free(&index);
+    rig_free(&small);
+}
+
+static void check_pool(uint8_t dtype, int64_t kernel, int64_t stride, int64_t padding)
+{
+    int64_t oh = (11 + 2 * padding - kernel) / stride + 1;
+    int64_t ow = (17 + 2 * padding - kernel) / stride + 1;
+    rig_tensor x = rig_random(dtype, 4, (int64_t[]){2, 3, 11, 17}, 41);
+    rig_set(&x, 40, (double)NAN);
+    rig_tensor y = rig_new(dtype, 4, (int64_t[]){2, 3, oh, ow});
+    rig_tensor mean = rig_new(dtype, 4, y.dims);
+    rig_tensor index = rig_new(BURN_I64, 4, y.dims);
+    rig_tensor gx = rig_new(dtype, 4, x.dims);
+    burn_attrs_pool a = pool_attrs(kernel, stride, padding);
+    rig_call c = {.op = BURN_OP_MAX_POOL2D, .in = {&x}, .out = {&y, &index}, .n_in = 1, .n_out = 2};
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    run_both(&c);
+    rig_call m = {.op = BURN_OP_AVG_POOL2D, .in = {&x}, .out = {&mean}, .n_in = 1, .n_out = 1};
+    m.attrs = &a;
+    m.attrs_size = (uint32_t)sizeof(a);
+    run_both(&m);
+    double *want_gx = calloc((size_t)rig_numel(&x), sizeof(double));
+    for (int64_t p = 0; p < rig_numel(&y); p++) {
+        int64_t plane = p / (oh * ow);
+        double best = -(double)INFINITY;
+        double sum = 0;
+        int64_t at = -1;
+        int64_t n = 0;
+        for (int64_t t = 0; t < kernel * kernel; t++) {
+            int64_t yy = p / ow % oh * stride - padding + t / kernel;
+            int64_t xx = p % ow * stride - padding + t % kernel;
+            if (yy < 0 || xx < 0 || yy >= 11 || xx >= 17) {
+                continue;
+            }
+            double v = rig_at(&x, plane * 187 + yy * 17 + xx);
+            sum += v;
+            n++;
+            if (!isnan(best) && (at < 0 || !(v <= best))) {
+                best = v;
+                at = yy * 17 + xx;
+            }
+        }
+        close_to(rig_at(&y, p), best, 0, "max_pool2d", p);
+        close_to(rig_at(&index, p), (double)at, 0, "max_pool2d index", p);
+        close_to(rig_at(&mean, p), sum / (double)n, dtype == BURN_F16 ? 1e-3 : 1e-6, "avg_pool2d", p);
+        want_gx[plane * 187 + at] += isnan(rig_at(&y, p)) ? 1.0 : rig_at(&y, p);
+        rig_set(&y, p, isnan(rig_at(&y, p)) ? 1.0 : rig_at(&y, p));
+    }
+    rig_call b = {.op = BURN_OP_MAX_POOL2D_GRAD, .in = {&y, &index}, .out = {&gx}, .n_in = 2};
+    b.n_out = 1;
+    b.attrs = &a;
+    b.attrs_size = (uint32_t)sizeof(a);
+    run_both(&b);
+    compare(&gx, want_gx, dtype == BURN_F16 ? 1e-2 : 1e-5, "max_pool2d_grad");
+    rig_set(&index, 5, 187);
+    burn_err err = BURN_ERR_INIT;
+    assert_int_equal(rig_run(plugins[0], &b, &err), BURN_E_DATA);
+    assert_non_null(strstr(err.text, "187"));
+    rig_tensor *all[] = {&x, &y, &mean, &index, &gx};
+    for (uint32_t i = 0; i < 5; i++) {
+        rig_free(all[i]);
+    }
+    free(want_gx);
+}
+
+static void test_pools(void **state)
+{
+    (void)state;
+    check_pool(BURN_F32, 2, 2, 0);
+    check_pool(BURN_F32, 3, 2, 1);
+    check_pool(BURN_F32, 3, 1, 1);
+    check_pool(BURN_F64, 3, 2, 1);
+    check_pool(BURN_F16, 2, 1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +649,8 @@ int main(void)
         cmocka_unit_test(test_b106_transposed_dilated),
         cmocka_unit_test(test_b108_groups),
         cmocka_unit_test(test_conv1d),
+        cmocka_unit_test(test_b100_ceil_mode),
+        cmocka_unit_test(test_pools),
     };
     return cmocka_run_group_tests(tests, load, NULL);
 }

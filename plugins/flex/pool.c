@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * pool.c - rows of the 2-d pools and the gradient of max_pool2d.
+ *
+ * Owns windows and the loop over planes; the arithmetic is in pool_plane_tmpl.h. f32 is read where
+ * it lies; all other floats go plane by plane through f64 scratch, which is exact for maxima.
+ * Padding never wins a maximum. To add a pool: a kind, its case in one_row, a row below.
+ */
+#include "nn.h"
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { KIND_MAX = 0, KIND_AVERAGE = 1, KIND_ADAPTIVE_MAX = 2, KIND_ADAPTIVE_AVERAGE = 3 };
+
+typedef struct flex_window {
+    int64_t in[2];
+    int64_t out[2];
+    int64_t kernel[2];
+    int64_t stride[2];
+    int64_t padding[2];
+    int64_t dilation[2];
+    uint32_t count_padding;
+} flex_window;
+
+/* First position inside the plane of window `at`, and how many taps from there are inside. */
+static void window_span(const flex_window *v, uint32_t axis, int64_t at, int64_t *first,
+                        int64_t *taps)
+{
+    int64_t start = at * v->stride[axis] - v->padding[axis];
+    int64_t skip = start < 0 ? (-start + v->dilation[axis] - 1) / v->dilation[axis] : 0;
+    int64_t inside = v->in[axis] - start;
+    int64_t end = inside > 0 ? (inside + v->dilation[axis] - 1) / v->dilation[axis] : 0;
+    end = flex_min(end, v->kernel[axis]);
+    *taps = end > skip ? end - skip : 0;
+    *first = *taps > 0 ? start + skip * v->dilation[axis] : 0;
+}
+
+/* Output columns whose tap at `shift` lies inside the plane. */
+static void tap_range(const flex_window *v, int64_t shift, int64_t *lo, int64_t *hi)
+{
+    int64_t stride = v->stride[1];
+    *lo = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    int64_t room = v->in[1] - shift;
+    *hi = flex_min(room > 0 ? (room + stride - 1) / stride : 0, v->out[1]);
+}
+
+/* Taps within the padded extent along one axis. */
+static int64_t padded_taps(const flex_window *v, uint32_t axis, int64_t at)
+{
+    int64_t room = v->in[axis] + 2 * v->padding[axis] - at * v->stride[axis];
+    return flex_min(v->kernel[axis], (room + v->dilation[axis] - 1) / v->dilation[axis]);
+}
+
+/* What an average divides by. */
+static int64_t window_count(const flex_window *v, int64_t oy, int64_t ox, int64_t inside)
+{
+    return v->count_padding ? padded_taps(v, 0, oy) * padded_taps(v, 1, ox) : inside;
+}
+
+#define T float
+#define S f32
+#include "pool_plane_tmpl.h"
+#undef T
+#undef S
+#define T double
+#define S f64
+#include "pool_plane_tmpl.h"
+#undef T
+#undef S
+
+static void make_window(const burn_call *call, uint32_t kind, flex_window *v)
+{
+    const burn_operand *x = flex_in(call, 0);
+    const burn_operand *y = flex_out(call, 0);
+    memset(v, 0, sizeof(*v));
+    for (uint32_t i = 0; i < 2; i++) {
+        v->in[i] = x->dims[2 + i];
+        v->out[i] = y->dims[2 + i];
+    }
+    if (kind >= KIND_ADAPTIVE_MAX) {
+        return;
+    }
+    const burn_attrs_pool *attrs = call->attrs;
+    for (uint32_t i = 0; i < 2; i++) {
+        v->kernel[i] = attrs->kernel[i];
+        v->stride[i] = attrs->stride[i];
+        v->padding[i] = attrs->padding[i];
+        v->dilation[i] = attrs->dilation[i];
+    }
+    v->count_padding = attrs->count_include_pad;
+}
+
+typedef struct pool_job {
+    flex_window v;
+    uint32_t kind;
+    const burn_operand *x;
+    const burn_operand *y;
+    int64_t *index; /* NULL: none */
+    double *scratch;
+} pool_job;
+
+static void one_row_f32(const pool_job *job, const float *plane, int64_t oy, float *y,
+                        int64_t *index)
+{
+    if (job->kind == KIND_MAX) {
+        max_row_f32(&job->v, plane, oy, y, index);
+    } else if (job->kind == KIND_AVERAGE) {
+        average_row_f32(&job->v, plane, oy, y);
+    } else {
+        adaptive_row_f32(&job->v, plane, oy, job->kind == KIND_ADAPTIVE_MAX, y);
+    }
+}
+
+static void one_row_f64(const pool_job *job, const double *plane, int64_t oy, double *y,
+                        int64_t *index)
+{
+    if (job->kind == KIND_MAX) {
+        max_row_f64(&job->v, plane, oy, y, index);
+    } else if (job->kind == KIND_AVERAGE) {
+        average_row_f64(&job->v, plane, oy, y);
+    } else {
+        adaptive_row_f64(&job->v, plane, oy, job->kind == KIND_ADAPTIVE_MAX, y);
+    }
+}
+
+static int64_t scratch_doubles(const flex_window *v)
+{
+    return flex_round_up(v->in[0] * v->in[1] + v->out[0] * v->out[1], 8);
+}
+
+/* One plane (image, channel). */
+static void one_plane(void *ctx, int64_t plane, uint32_t slot)
+{
+    const pool_job *job = ctx;
+    const flex_window *v = &job->v;
+    int64_t in = v->in[0] * v->in[1];
+    int64_t out = v->out[0] * v->out[1];
+    int64_t *index = job->index != NULL ? job->index + plane * out : NULL;
+    if (job->x->dtype == BURN_F32) {
+        const float *x = (const float *)job->x->data + plane * in;
+        float *y = (float *)job->y->data + plane * out;
+        for (int64_t oy = 0; oy < v->out[0]; oy++) {
+            int64_t at = oy * v->out[1];
+            one_row_f32(job, x, oy, y + at, index != NULL ? index + at : NULL);
+        }
+        return;
+    }
+    double *x = job->scratch + slot * scratch_doubles(v);
+    double *y = x + in;
+    for (int64_t i = 0; i < in; i++) {
+        x[i] = flex_load_f64(job->x->data, plane * in + i, job->x->dtype);
+    }
+    for (int64_t oy = 0; oy < v->out[0]; oy++) {
+        int64_t at = oy * v->out[1];
+        one_row_f64(job, x, oy, y + at, index != NULL ? index + at : NULL);
+    }
+    for (int64_t i = 0; i < out; i++) {
+        flex_store_f64(job->y->data, plane * out + i, job->y->dtype, y[i]);
+    }
+}
+
+static int32_t prepare(const burn_call *call, uint32_t kind, burn_prepared *out)
+{
+    pool_job job;
+    make_window(call, kind, &job.v);
+    if (flex_in(call, 0)->dtype == BURN_F32) {
+        return BURN_OK;
+    }
+    uint64_t bytes = (uint64_t)scratch_doubles(&job.v) * sizeof(double);
+    return flex_want_workspace(out, bytes * flex_thread_count());
+}
+
+static int32_t launch(const burn_call *call, uint32_t kind)
+{
+    pool_job job;
+    make_window(call, kind, &job.v);
+    job.kind = kind;
+    job.x = flex_in(call, 0);
+    job.y = flex_out(call, 0);
+    job.index = kind == KIND_MAX ? flex_out(call, 1)->data : NULL;
+    job.scratch = flex_workspace(call);
+    if (flex_numel(job.y) == 0) {
+        return BURN_OK;
+    }
+    if (job.scratch == NULL && job.x->dtype != BURN_F32) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "pool: the call has no workspace");
+    }
+    int64_t planes = job.x->dims[0] * job.x->dims[1];
+    uint32_t slots = flex_numel(job.x) < FLEX_GRAIN ? 1 : flex_slots(planes);
+    flex_share(planes, slots, one_plane, &job);
+    return BURN_OK;
+}
+
+/* ---- max_pool2d_grad ------------------------------------------------------------------------- */
+
+typedef struct grad_job {
+    const burn_operand *g;
+    const burn_operand *index;
+    const burn_operand *gx;
+    int64_t in;
+    int64_t out;
+    double *scratch;
+    atomic_llong bad; /* 1 + position of an index out of range, 0: none */
+} grad_job;
+
+static void grad_plane(void *ctx, int64_t plane, uint32_t slot)
+{
+    grad_job *job = ctx;
+    const int64_t *index = (const int64_t *)job->index->data + plane * job->out;
+    int wide = job->g->dtype != BURN_F32;
+    float *sums = wide ? NULL : (float *)job->gx->data + plane * job->in;
+    double *wide_sums = wide ? job->scratch + slot * job->in : NULL;
+    if (wide) {
+        memset(wide_sums, 0, (size_t)job->in * sizeof(double));
+    } else {
+        memset(sums, 0, (size_t)job->in * sizeof(float));
+    }
+    for (int64_t i = 0; i < job->out; i++) {
+        if (index[i] < 0 || index[i] >= job->in) {
+            atomic_store(&job->bad, plane * job->out + i + 1);
+        } else if (wide) {
+            wide_sums[index[i]] += flex_load_f64(job->g->data, plane * job->out + i, job->g->dtype);
+        } else {
+            sums[index[i]] += ((const float *)job->g->data)[plane * job->out + i];
+        }
+    }
+    for (int64_t i = 0; wide && i < job->in; i++) {
+        flex_store_f64(job->gx->data, plane * job->in + i, job->gx->dtype, wide_sums[i]);
+    }
+}
+
+static int32_t prepare_grad(const burn_call *call, burn_prepared *out)
+{
+    const burn_operand *gx = flex_out(call, 0);
+    if (gx->dtype == BURN_F32) {
+        return BURN_OK;
+    }
+    uint64_t plane = (uint64_t)(gx->dims[2] * gx->dims[3]) * sizeof(double);
+    return flex_want_workspace(out, plane * flex_thread_count());
+}
+
+static int32_t launch_grad(const burn_call *call)
+{
+    grad_job job = {.g = flex_in(call, 0), .index = flex_in(call, 1), .gx = flex_out(call, 0)};
+    job.in = job.gx->dims[2] * job.gx->dims[3];
+    job.out = job.g->dims[2] * job.g->dims[3];
+    job.scratch = flex_workspace(call);
+    atomic_init(&job.bad, 0);
+    if (flex_numel(job.gx) == 0) {
+        return BURN_OK;
+    }
+    if (job.scratch == NULL && job.gx->dtype != BURN_F32) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "pool: the call has no workspace");
+    }
+    int64_t planes = job.gx->dims[0] * job.gx->dims[1];
+    uint32_t slots = flex_numel(job.gx) < FLEX_GRAIN ? 1 : flex_slots(planes);
+    flex_share(planes, slots, grad_plane, &job);
+    long long bad = atomic_load(&job.bad);
+    if (bad != 0) {
+        int64_t value = ((const int64_t *)job.index->data)[bad - 1];
+        return flex_fail(call->err, BURN_E_DATA,
+                         "max_pool2d_grad: index %lld at position %lld is not in [0, %lld); pass "
+                         "the index that max_pool2d returned",
+                         (long long)value, bad - 1, (long long)job.in);
+    }
+    return BURN_OK;
+}
+
+#define POOL_FNS(kind, name)                                                                       \
+    static int32_t prepare_##name(const burn_call *call, burn_prepared *out)                       \
+    {                                                                                              \
+        return prepare(call, kind, out);                                                           \
+    }                                                                                              \
+    static int32_t launch_##name(const burn_call *call)                                            \
+    {                                                                                              \
+        return launch(call, kind);                                                                 \
+    }
+POOL_FNS(KIND_MAX, max)
+POOL_FNS(KIND_AVERAGE, average)
+POOL_FNS(KIND_ADAPTIVE_MAX, adaptive_max)
+POOL_FNS(KIND_ADAPTIVE_AVERAGE, adaptive_average)
+
+#define DENSE BURN_LAYOUT_CONTIGUOUS
+static const burn_slot plain_slots[] = {
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 0, 0),
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
+};
+static const burn_slot max_slots[] = {
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 0, 0),
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
+    FLEX_SLOT(BURN_BIT(I64), DENSE, 0, 0),
+};
+static const burn_slot grad_slots[] = {
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 0, 0),
+    FLEX_SLOT(BURN_BIT(I64), DENSE, 0, 0),
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
+};
+
+/* clang-format off */
+const burn_row flex_rows_pool[] = {
+    FLEX_ROW_PREPARED(BURN_OP_MAX_POOL2D, max_slots, 0, "flex.max_pool2d", prepare_max, launch_max),
+    FLEX_ROW_PREPARED(BURN_OP_AVG_POOL2D, plain_slots, 0, "flex.avg_pool2d", prepare_average, launch_average),
+    FLEX_ROW_PREPARED(BURN_OP_ADAPTIVE_AVG_POOL2D, plain_slots, 0, "flex.adaptive_avg_pool2d", prepare_adaptive_average, launch_adaptive_average),
+    FLEX_ROW_PREPARED(BURN_OP_ADAPTIVE_MAX_POOL2D, plain_slots, 0, "flex.adaptive_max_pool2d", prepare_adaptive_max, launch_adaptive_max),
+    FLEX_ROW_PREPARED(BURN_OP_MAX_POOL2D_GRAD, grad_slots, BURN_ROW_FAULTS, "flex.max_pool2d_grad", prepare_grad, launch_grad),
+};
+/* clang-format on */
+const uint32_t flex_rows_pool_count = FLEX_COUNT(flex_rows_pool);
