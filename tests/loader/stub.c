@@ -38,6 +38,7 @@ static uint32_t n_devices = 1;
 static uint32_t device_kinds[2] = {BURN_DEVICE_CPU, BURN_DEVICE_CPU};
 static int32_t count_code;
 static int32_t probe_code;
+static int only_once_is_on;
 static int shutdowns;
 static const burn_host *host;
 
@@ -51,14 +52,18 @@ static int32_t fail(burn_err *err, int32_t code, const char *text)
 static int32_t BURN_CALL dev_count(uint32_t *out, burn_err *err)
 {
     *out = n_devices;
-    return count_code == 0 ? BURN_OK : fail(err, count_code, "libdriver.so.1 is not there");
+    int32_t code = count_code;
+    count_code = only_once_is_on ? BURN_E_STATE : count_code;
+    return code == 0 ? BURN_OK : fail(err, code, "libdriver.so.1 is not there");
 }
 
 static int32_t BURN_CALL dev_probe(uint32_t ordinal, burn_device_info *out, burn_err *err)
 {
     out->kind = device_kinds[ordinal % 2];
     memset(out->name, 'n', sizeof(out->name)); /* without an end: the host sees to that */
-    return probe_code == 0 ? BURN_OK : fail(err, probe_code, "the device does not answer");
+    int32_t code = probe_code;
+    probe_code = only_once_is_on ? BURN_E_STATE : probe_code;
+    return code == 0 ? BURN_OK : fail(err, code, "the device does not answer");
 }
 
 static int32_t BURN_CALL dev_open(uint32_t ordinal, const char *options, burn_backend_device **out,
@@ -296,6 +301,7 @@ DEFECT(ext_op_attrs, ops[0].attrs_size, 9999)
 DEFECT(ext_attr_out, attrs[0].offset, 12)
 DEFECT(count_fails, count_code, BURN_E_UNSUPPORTED)
 DEFECT(probe_fails, probe_code, BURN_E_DEVICE)
+DEFECT(only_once, only_once_is_on, 1)
 DEFECT(no_devices, n_devices, 0)
 DEFECT(many_devices, n_devices, 70000)
 DEFECT(discrete, device_kinds[0], BURN_DEVICE_DISCRETE)
@@ -346,6 +352,84 @@ static void mixed(void)
     device_kinds[1] = BURN_DEVICE_DISCRETE;
 }
 
+/* Structs and strides of a newer version: each item is longer than the host knows it. */
+typedef struct wide_slot {
+    burn_slot known;
+    uint64_t more;
+} wide_slot;
+typedef struct wide_guard {
+    burn_guard known;
+    uint64_t more;
+} wide_guard;
+typedef struct wide_row {
+    burn_row known;
+    uint64_t more[2];
+} wide_row;
+typedef struct wide_row_set {
+    burn_row_set known;
+    uint64_t more;
+} wide_row_set;
+
+static wide_slot wide_slots[3];
+static wide_guard wide_guards[1];
+static wide_row wide_rows[2];
+static wide_row_set wide_sets[2];
+
+static void wide(void)
+{
+    memset(wide_slots, 0xff, sizeof(wide_slots));
+    memset(wide_rows, 0xff, sizeof(wide_rows));
+    for (uint32_t i = 0; i < 3; i++) {
+        wide_slots[i].known = slots[i];
+        wide_slots[i].known.align_log2 = (uint8_t)(i + 1);
+    }
+    wide_guards[0].known = guards[0];
+    for (uint32_t i = 0; i < 2; i++) {
+        wide_rows[i].known = rows[i];
+        wide_rows[i].known.struct_size = (uint32_t)sizeof(wide_row);
+        wide_rows[i].known.slots = &wide_slots[0].known;
+        wide_rows[i].known.slot_stride = (uint32_t)sizeof(wide_slot);
+        wide_rows[i].known.guards = &wide_guards[0].known;
+        wide_rows[i].known.guard_stride = (uint32_t)sizeof(wide_guard);
+        wide_sets[i].known = row_set;
+        wide_sets[i].known.struct_size = (uint32_t)sizeof(wide_row_set);
+        wide_sets[i].known.rows = &wide_rows[0].known;
+        wide_sets[i].known.row_stride = (uint32_t)sizeof(wide_row);
+        wide_sets[i].known.contract = i + 1;
+    }
+    plugin.t.row_sets = &wide_sets[0].known;
+    plugin.t.n_row_sets = 2;
+    plugin.t.row_set_stride = (uint32_t)sizeof(wide_row_set);
+}
+
+typedef struct wide_role {
+    burn_role known;
+    uint64_t more;
+} wide_role;
+typedef struct wide_op {
+    burn_op_def known;
+    uint64_t more[3];
+} wide_op;
+
+static wide_role wide_roles[3];
+static wide_op wide_ops[2];
+
+static void ext_wide(void)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        wide_roles[i].known = roles[i];
+        wide_roles[i].more = ~UINT64_C(0);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        wide_ops[i].known = ops[i];
+        wide_ops[i].known.struct_size = (uint32_t)sizeof(wide_op);
+        wide_ops[i].known.roles = &wide_roles[0].known;
+        wide_ops[i].known.role_stride = (uint32_t)sizeof(wide_role);
+    }
+    plugin.t.ops = &wide_ops[0].known;
+    plugin.t.op_stride = (uint32_t)sizeof(wide_op);
+}
+
 static void slow(void)
 {
     struct timespec t = {0, 30000000};
@@ -385,7 +469,7 @@ static const defect defects[] = {
     ROW(no_devices),     ROW(many_devices),  ROW(discrete),      ROW(integrated),
     ROW(virtual_one),    ROW(wrong_major),   ROW(too_new),       ROW(null_required),
     ROW(no_optional),    ROW(ext_op_twice),  ROW(mixed),         ROW(slow),
-    ROW(busy_host),
+    ROW(busy_host),      ROW(wide),          ROW(ext_wide),      ROW(only_once),
 };
 
 /* Defects of the query itself; NULL when the name is none of them. */

@@ -233,6 +233,35 @@ static void b232_newer_plugins_are_taken(void **state)
     }
 }
 
+/* B232: arrays of longer items are stepped by their stride and end up in items of our size. */
+static void b232_longer_items_are_stepped_by_their_stride(void **state)
+{
+    (void)state;
+    world_plugin("wide");
+    world_plugin("ext_wide");
+    expect_open("wide");
+    expect_open("ext_wide");
+    const burn_plugin *t = burni_loader_find("wide")->table;
+    assert_int_equal(t->n_row_sets, 2);
+    assert_int_equal(t->row_set_stride, sizeof(burn_row_set));
+    const burn_row_set *set = &t->row_sets[1];
+    assert_int_equal(set->contract, 2);
+    assert_string_equal(set->backend, "wide");
+    assert_int_equal(set->row_stride, sizeof(burn_row));
+    assert_string_equal(set->rows[1].name, "stub.mul");
+    assert_int_equal(set->rows[1].struct_size, sizeof(burn_row));
+    assert_int_equal(set->rows[1].slot_stride, sizeof(burn_slot));
+    assert_int_equal(set->rows[1].slots[2].align_log2, 3);
+    assert_int_equal(set->rows[1].guard_stride, sizeof(burn_guard));
+    assert_int_equal(set->rows[1].guards[0].multiple_of, 4);
+    const burn_plugin *x = burni_loader_find("ext_wide")->table;
+    assert_int_equal(x->op_stride, sizeof(burn_op_def));
+    assert_string_equal(x->ops[1].name, "stub.secondext_wide");
+    assert_int_equal(x->ops[1].role_stride, sizeof(burn_role));
+    assert_string_equal(x->ops[1].roles[2].name, "out");
+    assert_string_equal(x->ops[1].attrs[0].name, "axis");
+}
+
 static void b232_manifests_out_of_range_are_not_opened(void **state)
 {
     (void)state;
@@ -384,6 +413,7 @@ int main(void)
         LOADER_TEST(b230_files_that_are_no_plugins),
         LOADER_TEST(files_that_others_may_write_are_refused),
         LOADER_TEST(b232_newer_plugins_are_taken),
+        LOADER_TEST(b232_longer_items_are_stepped_by_their_stride),
         LOADER_TEST(b232_manifests_out_of_range_are_not_opened),
         LOADER_TEST(optional_entries_get_stubs),
         LOADER_TEST(the_time_of_opening_is_told),

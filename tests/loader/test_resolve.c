@@ -175,6 +175,21 @@ static void devices_are_described(void **state)
                      BURN_E_NOT_FOUND);
 }
 
+/* A second count or probe of this stub fails: the first answers are kept. */
+static void a_driver_is_asked_once(void **state)
+{
+    (void)state;
+    world_backend("only_once", "gpu", 1);
+    for (int i = 0; i < 3; i++) {
+        uint32_t n = 0;
+        burn_device_info info;
+        assert_int_equal(burni_loader_device_count("only_once", &n, NULL), BURN_OK);
+        assert_int_equal(n, 1);
+        assert_int_equal(burni_loader_device_info("only_once", 0, &info, NULL), BURN_OK);
+        expect_choice("auto", "only_once:0");
+    }
+}
+
 #define LOADER_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -186,6 +201,7 @@ int main(void)
         LOADER_TEST(b236_auto_prefers_discrete_devices),
         LOADER_TEST(auto_ranks_emulated_devices_last),
         LOADER_TEST(auto_without_any_device),
+        LOADER_TEST(a_driver_is_asked_once),
         LOADER_TEST(devices_are_described),
     };
     int failed = cmocka_run_group_tests_name("loader/resolve", tests, NULL, NULL);

@@ -99,6 +99,10 @@ static void the_order_is_by_folder_then_name(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         assert_string_equal(burni_loader_at(i)->id, ids[i]);
     }
+    /* A folder that is named twice is searched once. */
+    const char *again = strstr(searched(), "-first]");
+    assert_non_null(again);
+    assert_null(strstr(again + 1, "-first]"));
     /* Two of one id: the first path wins. */
     world_expect(burni_loader_find("twice")->manifest_path, "-first/twice.json");
 }
