@@ -78,7 +78,8 @@ typedef struct conf_case {
     uint32_t sample_index;
     uint32_t variant; /* which dtypes */
     uint8_t dtype;    /* the one that the report names */
-    uint8_t zero[3];
+    uint8_t support;  /* BURN_SUPPORT_* */
+    uint8_t zero[2];
     uint64_t seed;
     uint32_t n_in;
     uint32_t n_out;
@@ -136,8 +137,8 @@ struct conf_runner {
                         const uint8_t *wanted, conf_value *grads, burn_err *err);
     /* Runs an op that overwrites variables; out[j] are their new values. */
     int32_t (*update)(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err);
-    /* 1 when the runner claims the op for that dtype. */
-    int (*supports)(conf_runner *runner, const burn_op_def *def, uint8_t dtype);
+    /* BURN_SUPPORT_*: how the runner serves the op for that dtype. */
+    uint32_t (*supports)(conf_runner *runner, const burn_op_def *def, uint8_t dtype);
     void (*reset)(conf_runner *runner);
 };
 
@@ -179,6 +180,12 @@ struct conf_report {
     uint64_t room;
 };
 
+/*
+ * A check that failed with a code. It counts as skipped when the device serves the op by its
+ * decomposition and lacks an op that this needs.
+ */
+void conf_failed(conf_report *report, const conf_case *c, const char *check, const char *detail,
+                 int32_t code, const char *text);
 /* One result; `detail` is the layout of a forward check, "" elsewhere. */
 void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));

@@ -49,8 +49,7 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
         }
         code = runner->read(runner, out[j], c->arena, &got, &err);
         if (code != BURN_OK) {
-            conf_result(report, c, "decompose", "", CONF_FAIL, "output %u failed with %d: %s",
-                        (unsigned)j, (int)code, err.text);
+            conf_failed(report, c, "decompose", "", code, err.text);
             return;
         }
         if (!conf_compare(&got, &c->out[j], c->sample.tolerance * DECOMPOSE_FACTOR, text,

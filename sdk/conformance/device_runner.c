@@ -171,24 +171,36 @@ static burn_tensor *weighted_sum(conf_runner *runner, burn_tensor *y, burn_tenso
     return sum;
 }
 
-/* Walks back from the outputs: one output with its cotangent as the seed, several as one sum. */
-static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tensor **out,
+/* An output takes part when it has a cotangent and depends on an input at all. */
+static int takes_part(const conf_value *cotangents, burn_tensor *const *out, uint32_t j)
+{
+    return cotangents[j].meta.kind == BURN_TENSOR && burn_is_tracked(out[j]);
+}
+
+/*
+ * Walks back from the outputs: one output with its cotangent as the seed, several as one sum. NULL
+ * without an error: no output depends on an input.
+ */
+static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tensor *const *out,
                              const conf_value *cotangents, burn_err *err)
 {
     burn_tensor *total = NULL;
     uint32_t n = 0;
     uint32_t last = 0;
     for (uint32_t j = 0; j < c->n_out; j++) {
-        if (cotangents[j].meta.kind == BURN_TENSOR) {
+        if (takes_part(cotangents, out, j)) {
             n++;
             last = j;
         }
+    }
+    if (n == 0) {
+        return NULL;
     }
     if (n == 1) {
         return burn_backward(out[last], tensor_of(make(runner, &cotangents[last])), 0, err);
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
-        if (cotangents[j].meta.kind == BURN_TENSOR) {
+        if (takes_part(cotangents, out, j)) {
             burn_tensor *seed = tensor_of(make(runner, &cotangents[j]));
             burn_tensor *both[2] = {total, weighted_sum(runner, out[j], seed)};
             if (total == NULL) {
@@ -223,7 +235,7 @@ static int32_t gradient(conf_runner *runner, const conf_case *c, const conf_valu
     }
     burn_grads *found = walk_back(runner, c, out, cotangents, err);
     if (found == NULL) {
-        return err->code != BURN_OK ? err->code : BURN_E_INTERNAL;
+        return err->code;
     }
     for (uint32_t i = 0; i < c->n_in && code == BURN_OK; i++) {
         burn_tensor *grad = wanted[i] != 0 ? burn_grads_get(found, in[i]) : NULL;
@@ -281,9 +293,9 @@ static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, 
     return code;
 }
 
-static int supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
+static uint32_t supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
 {
-    return burn_op_support(device_of(runner), def->id, dtype) != BURN_SUPPORT_NONE;
+    return (uint32_t)burn_op_support(device_of(runner), def->id, dtype);
 }
 
 static void reset(conf_runner *runner)

@@ -8,6 +8,7 @@
  */
 #include "conformance.h"
 
+#include <burn/registry.h>
 #include <burn_sdk/plugin.h>
 
 /* What a burn_value is here. A failed value carries its cause. */
@@ -351,12 +352,12 @@ static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, 
                          out, c->n_out, err);
 }
 
-static int supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
+static uint32_t supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
 {
     (void)runner;
     (void)def;
     (void)dtype;
-    return 1;
+    return BURN_SUPPORT_NATIVE;
 }
 
 static void reset(conf_runner *runner)

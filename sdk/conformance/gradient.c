@@ -193,8 +193,7 @@ void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c)
         return;
     }
     if (code != BURN_OK) {
-        conf_result(report, c, "gradient", "", CONF_FAIL, "failed with %d: %s", (int)code,
-                    err.text);
+        conf_failed(report, c, "gradient", "", code, err.text);
         return;
     }
     for (uint32_t i = 0; i < c->n_in; i++) {

@@ -151,7 +151,8 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
         runner->reset(runner);
         return;
     }
-    if (!runner->supports(runner, c->def, c->dtype)) {
+    c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
+    if (c->support == BURN_SUPPORT_NONE) {
         conf_result(report, c, "forward", "", CONF_SKIP, "not supported by this device");
         return;
     }

@@ -7,6 +7,7 @@
  */
 #include "conformance.h"
 
+#include <burn/registry.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,14 @@ void conf_result(conf_report *report, const conf_case *c, const char *check, con
                      entry->dtype, entry->check, (unsigned)entry->sample_index, entry->sample,
                      entry->text);
     }
+}
+
+void conf_failed(conf_report *report, const conf_case *c, const char *check, const char *detail,
+                 int32_t code, const char *text)
+{
+    int skip = code == BURN_E_UNSUPPORTED && c->support == BURN_SUPPORT_DECOMPOSED;
+    conf_result(report, c, check, detail, skip ? CONF_SKIP : CONF_FAIL, "failed with %d: %s",
+                (int)code, text[0] != '\0' ? text : "(no text)");
 }
 
 static void put_json(FILE *file, const char *text)
