@@ -70,6 +70,9 @@ const char *flex_dtype_name(uint8_t dtype);
 double flex_read_f64(const void *data, uint8_t dtype);
 int64_t flex_read_i64(const void *data, uint8_t dtype);
 
+/* The number 1 as an element of a dtype. */
+void flex_one(uint8_t dtype, char out[8]);
+
 /*
  * Steps an index over dims, row-major, and moves `n_offsets` offsets (in elements) along with it.
  * Returns 0 past the end. strides[k] are the strides of offset k.

@@ -52,15 +52,26 @@ typedef struct flex_reduce_table {
     void (*add_rows)(float *acc, const float *x, uint64_t n);
     void (*max_rows)(float *acc, const float *x, uint64_t n);
     void (*min_rows)(float *acc, const float *x, uint64_t n);
+    void (*add_rows_f64)(double *acc, const float *x, uint64_t n);
+    void (*square_rows_f64)(double *acc, const float *x, const double *mean, uint64_t n);
     double (*sum_f64)(const float *x, uint64_t n);
     double (*sum_squares)(const float *x, double mean, uint64_t n);
     double (*sum_exp)(const float *x, float shift, uint64_t n);
 } flex_reduce_table;
 
+/* Philox, see random_tmpl.c. */
+typedef struct flex_random_table {
+    /* Blocks counter .. counter + n_blocks - 1, four words each. */
+    void (*blocks)(uint32_t *out, uint64_t seed, uint64_t counter, uint64_t n_blocks);
+    /* Two normals of each pair of words. */
+    void (*normals)(float *out, const uint32_t *bits, uint64_t n_pairs);
+} flex_random_table;
+
 /* What exists once per ISA. */
 typedef struct flex_isa_table {
     const flex_pointwise_table *f32;
     const flex_reduce_table *reduce;
+    const flex_random_table *random;
     flex_convert_fn half_to_float;
     flex_convert_fn float_to_half;
     flex_convert_fn bfloat_to_float;

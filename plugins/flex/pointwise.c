@@ -12,7 +12,7 @@
 #include "tiles.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -214,6 +214,7 @@ typedef struct clamp_bounds {
     _Alignas(16) char hi[16];
     int has_lo;
     int has_hi;
+    uint32_t size;
 } clamp_bounds;
 
 static uint64_t clamp_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
@@ -228,6 +229,10 @@ static uint64_t clamp_loop(const flex_job *job, void *out, const void *const *in
     }
     if (b->has_hi) {
         b->table->binary[FLEX_B_MINIMUM](out, from, b->hi, n, FLEX_MODE_Y_SCALAR);
+        from = out;
+    }
+    if (from != out) {
+        memcpy(out, from, n * b->size);
     }
     return n;
 }
@@ -239,9 +244,9 @@ static int read_bound(const burn_operand *bound, char out[16])
     }
     if (is_half(bound->dtype)) {
         float value = (float)flex_read_f64(bound->data, bound->dtype);
-        __builtin_memcpy(out, &value, sizeof(value));
+        memcpy(out, &value, sizeof(value));
     } else {
-        __builtin_memcpy(out, bound->data, flex_size(bound->dtype));
+        memcpy(out, bound->data, flex_size(bound->dtype));
     }
     return 1;
 }
@@ -252,10 +257,7 @@ static int32_t launch_clamp(const burn_call *call)
     clamp_bounds bounds = {.table = flex_pointwise[x->dtype]};
     bounds.has_lo = read_bound(flex_in(call, 1), bounds.lo);
     bounds.has_hi = read_bound(flex_in(call, 2), bounds.hi);
-    if (!bounds.has_lo && !bounds.has_hi) {
-        /* No bound on one side is a bound that changes nothing: x against itself. */
-        return BURN_E_UNSUPPORTED;
-    }
+    bounds.size = is_half(x->dtype) ? (uint32_t)sizeof(float) : flex_size(x->dtype);
     flex_job job;
     flex_job_start(&job, flex_out(call, 0), 1);
     flex_job_source(&job, 0, x, 1);
@@ -310,10 +312,6 @@ static int32_t launch_clamp(const burn_call *call)
     X(ADD, add, BURN_SET_NUMERIC, 3, FLEX_GRAIN)                                                   \
     X(SUB, sub, BURN_SET_NUMERIC, 3, FLEX_GRAIN)                                                   \
     X(MUL, mul, BURN_SET_NUMERIC, 3, FLEX_GRAIN)                                                   \
-    X(DIV, div, BURN_SET_NUMERIC, 0, FLEX_GRAIN)                                                   \
-    X(REMAINDER, remainder, BURN_SET_NUMERIC, 0, 8192)                                             \
-    X(FMOD, fmod, BURN_SET_NUMERIC, 0, 8192)                                                       \
-    X(POW, pow, BURN_SET_NUMERIC, 0, 8192)                                                         \
     X(MAXIMUM, maximum, BURN_SET_ANY, 3, FLEX_GRAIN)                                               \
     X(MINIMUM, minimum, BURN_SET_ANY, 3, FLEX_GRAIN)                                               \
     X(ATAN2, atan2, BURN_SET_FLOAT, 3, 8192)                                                       \
@@ -322,6 +320,13 @@ static int32_t launch_clamp(const burn_call *call)
     X(BIT_XOR, bit_xor, BURN_SET_INT | BURN_BIT(BOOL), 3, FLEX_GRAIN)                              \
     X(SHIFT_LEFT, shift_left, BURN_SET_INT, 3, FLEX_GRAIN)                                         \
     X(SHIFT_RIGHT, shift_right, BURN_SET_INT, 3, FLEX_GRAIN)
+
+/* May fail on integers. */
+#define FOREACH_PARTIAL(X)                                                                         \
+    X(DIV, div, BURN_SET_NUMERIC, 3, FLEX_GRAIN)                                                   \
+    X(REMAINDER, remainder, BURN_SET_NUMERIC, 3, 8192)                                             \
+    X(FMOD, fmod, BURN_SET_NUMERIC, 3, 8192)                                                       \
+    X(POW, pow, BURN_SET_NUMERIC, 3, 8192)
 
 #define FOREACH_COMPARE(X)                                                                         \
     X(LOGICAL_AND, logical_and, BURN_SET_ANY, 0, FLEX_GRAIN)                                       \
@@ -347,6 +352,7 @@ static int32_t launch_clamp(const burn_call *call)
 FOREACH_SAME(LAUNCH_UNARY)
 FOREACH_TEST(LAUNCH_UNARY)
 FOREACH_ARITHMETIC(LAUNCH_BINARY)
+FOREACH_PARTIAL(LAUNCH_BINARY)
 FOREACH_COMPARE(LAUNCH_BINARY)
 
 /* Slots. */
@@ -366,6 +372,7 @@ FOREACH_COMPARE(LAUNCH_BINARY)
 FOREACH_SAME(SLOTS_SAME)
 FOREACH_TEST(SLOTS_TEST)
 FOREACH_ARITHMETIC(SLOTS_ARITHMETIC)
+FOREACH_PARTIAL(SLOTS_ARITHMETIC)
 FOREACH_COMPARE(SLOTS_COMPARE)
 
 static const burn_slot slots_gelu[] = {IN(BURN_SET_FLOAT, 0, 0), OUT(BURN_SET_FLOAT, 1)};
@@ -386,7 +393,8 @@ static const burn_slot slots_clamp[] = {
 const burn_row flex_rows_pointwise[] = {
     FOREACH_SAME(ROW)
     FOREACH_TEST(ROW)
-    FOREACH_ARITHMETIC(ROW_FAULTS)
+    FOREACH_ARITHMETIC(ROW)
+    FOREACH_PARTIAL(ROW_FAULTS)
     FOREACH_COMPARE(ROW)
     FLEX_ROW(BURN_OP_GELU, slots_gelu, 0, 1, "flex.gelu", launch_gelu),
     FLEX_ROW(BURN_OP_GELU_GRAD, slots_gelu_grad, 0, 3, "flex.gelu_grad", launch_gelu_grad),

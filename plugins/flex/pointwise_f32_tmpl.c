@@ -21,6 +21,7 @@
 
 extern const flex_pointwise_table ISA_NAME(flex_pointwise_f32_);
 extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
+extern const flex_random_table ISA_NAME(flex_random_table_);
 
 /*
  * The vector reduction of an angle is exact up to FLEX_TRIG_MAX; larger ones, infinities and NaN
@@ -148,6 +149,7 @@ static void float_to_bfloat(void *out, const void *in, uint64_t n)
 const flex_isa_table ISA_NAME(flex_isa_table_) = {
     .f32 = &ISA_NAME(flex_pointwise_f32_),
     .reduce = &ISA_NAME(flex_reduce_table_),
+    .random = &ISA_NAME(flex_random_table_),
     .half_to_float = half_to_float,
     .float_to_half = float_to_half,
     .bfloat_to_float = bfloat_to_float,

@@ -202,10 +202,7 @@ OP T op_fmod(T x, T y)
 OP T op_remainder(T x, T y)
 {
     T r = C(fmod)(x, y);
-    if (r == (T)0) {
-        return C(copysign)(r, y);
-    }
-    return (r < (T)0) != (y < (T)0) ? r + y : r;
+    return r != (T)0 && (r < (T)0) != (y < (T)0) ? r + y : r;
 }
 
 OP T op_pow(T x, T y)

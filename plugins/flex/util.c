@@ -108,6 +108,22 @@ double flex_read_f64(const void *data, uint8_t dtype)
     }
 }
 
+void flex_one(uint8_t dtype, char out[8])
+{
+    const double wide = 1.0;
+    const float single = 1.0f;
+    const uint64_t whole = 1;
+    uint16_t half = dtype == BURN_F16 ? burn_float_to_half(1.0f) : burn_float_to_bfloat(1.0f);
+    memcpy(out, &whole, sizeof(whole));
+    if (dtype == BURN_F64) {
+        memcpy(out, &wide, sizeof(wide));
+    } else if (dtype == BURN_F32) {
+        memcpy(out, &single, sizeof(single));
+    } else if (dtype == BURN_F16 || dtype == BURN_BF16) {
+        memcpy(out, &half, sizeof(half));
+    }
+}
+
 int flex_step(uint32_t rank, const int64_t *dims, int64_t *index, uint32_t n_offsets,
               const int64_t *const *strides, int64_t *offsets)
 {

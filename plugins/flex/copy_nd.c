@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * copy_nd.c - strided copies (copy_nd.h).
+ *
+ * Dims are dropped and merged first, so that most copies end as one of three shapes: dense rows,
+ * a transposition (the source is dense along another axis than the destination), or single
+ * elements. Work is cut into tasks over the outermost axis that is long enough.
+ */
+#include "copy_nd.h"
+
+#include "threads.h"
+#include "tiles.h"
+
+#include <string.h>
+
+enum { BLOCK = 16 };
+
+typedef struct plan {
+    uint32_t size;
+    uint32_t rank;
+    int64_t dims[BURN_MAX_RANK];
+    int64_t out_strides[BURN_MAX_RANK];
+    int64_t in_strides[BURN_MAX_RANK];
+    char *out;
+    const char *in;
+    uint32_t cut_axis; /* tasks are ranges of this axis */
+    int64_t per_task;
+} plan;
+
+void flex_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
+{
+    int64_t step = 1;
+    for (uint32_t axis = rank; axis-- > 0;) {
+        strides[axis] = step;
+        step *= dims[axis];
+    }
+}
+
+/* Drops axes of size 1 and merges neighbours that are one run on both sides. 0: nothing to copy. */
+static int make_plan(plan *p, uint32_t rank, const int64_t *dims, const int64_t *out_strides,
+                     const int64_t *in_strides)
+{
+    p->rank = 0;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] == 0) {
+            return 0;
+        }
+        if (dims[i] == 1) {
+            continue;
+        }
+        uint32_t k = p->rank;
+        if (k > 0 && p->out_strides[k - 1] == dims[i] * out_strides[i] &&
+            p->in_strides[k - 1] == dims[i] * in_strides[i]) {
+            k--;
+            p->dims[k] *= dims[i];
+        } else {
+            p->dims[k] = dims[i];
+            p->rank++;
+        }
+        p->out_strides[k] = out_strides[i];
+        p->in_strides[k] = in_strides[i];
+    }
+    return 1;
+}
+
+/* One value per element size, to keep the inner loops simple. */
+static void block_1(char *out, int64_t out_row, const char *in, int64_t in_col, int64_t rows,
+                    int64_t cols)
+{
+    uint8_t *z = (uint8_t *)out;
+    const uint8_t *x = (const uint8_t *)in;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < cols; c++) {
+            z[r * out_row + c] = x[r + c * in_col];
+        }
+    }
+}
+
+static void block_2(char *out, int64_t out_row, const char *in, int64_t in_col, int64_t rows,
+                    int64_t cols)
+{
+    uint16_t *z = (uint16_t *)(void *)out;
+    const uint16_t *x = (const uint16_t *)(const void *)in;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < cols; c++) {
+            z[r * out_row + c] = x[r + c * in_col];
+        }
+    }
+}
+
+static void block_8(char *out, int64_t out_row, const char *in, int64_t in_col, int64_t rows,
+                    int64_t cols)
+{
+    uint64_t *z = (uint64_t *)(void *)out;
+    const uint64_t *x = (const uint64_t *)(const void *)in;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < cols; c++) {
+            z[r * out_row + c] = x[r + c * in_col];
+        }
+    }
+}
+
+typedef uint32_t lanes4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* 4 x 4 elements of 4 bytes in registers. */
+static void block_4x4(uint32_t *z, int64_t out_row, const uint32_t *x, int64_t in_col)
+{
+    lanes4 a = *(const lanes4 *)x;
+    lanes4 b = *(const lanes4 *)(x + in_col);
+    lanes4 c = *(const lanes4 *)(x + 2 * in_col);
+    lanes4 d = *(const lanes4 *)(x + 3 * in_col);
+#if defined(__clang__)
+    lanes4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    lanes4 ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    lanes4 cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    lanes4 cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(lanes4 *)z = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+    *(lanes4 *)(z + out_row) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+    *(lanes4 *)(z + 2 * out_row) = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+    *(lanes4 *)(z + 3 * out_row) = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+#else
+    lanes4 ab0 = __builtin_shuffle(a, b, (lanes4){0, 4, 1, 5});
+    lanes4 ab1 = __builtin_shuffle(a, b, (lanes4){2, 6, 3, 7});
+    lanes4 cd0 = __builtin_shuffle(c, d, (lanes4){0, 4, 1, 5});
+    lanes4 cd1 = __builtin_shuffle(c, d, (lanes4){2, 6, 3, 7});
+    *(lanes4 *)z = __builtin_shuffle(ab0, cd0, (lanes4){0, 1, 4, 5});
+    *(lanes4 *)(z + out_row) = __builtin_shuffle(ab0, cd0, (lanes4){2, 3, 6, 7});
+    *(lanes4 *)(z + 2 * out_row) = __builtin_shuffle(ab1, cd1, (lanes4){0, 1, 4, 5});
+    *(lanes4 *)(z + 3 * out_row) = __builtin_shuffle(ab1, cd1, (lanes4){2, 3, 6, 7});
+#endif
+}
+
+static void block_4(char *out, int64_t out_row, const char *in, int64_t in_col, int64_t rows,
+                    int64_t cols)
+{
+    uint32_t *z = (uint32_t *)(void *)out;
+    const uint32_t *x = (const uint32_t *)(const void *)in;
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+        int64_t c = 0;
+        for (; c + 4 <= cols; c += 4) {
+            block_4x4(z + r * out_row + c, out_row, x + r + c * in_col, in_col);
+        }
+        for (; c < cols; c++) {
+            for (int64_t k = r; k < r + 4; k++) {
+                z[k * out_row + c] = x[k + c * in_col];
+            }
+        }
+    }
+    for (; r < rows; r++) {
+        for (int64_t c = 0; c < cols; c++) {
+            z[r * out_row + c] = x[r + c * in_col];
+        }
+    }
+}
+
+/* out[r][c] = in[c][r] for a plane: rows of the source are dense along r, of the output along c. */
+static void transpose(uint32_t size, char *out, int64_t out_row, const char *in, int64_t in_col,
+                      int64_t rows, int64_t cols)
+{
+    const int64_t bytes = (int64_t)size;
+    for (int64_t r = 0; r < rows; r += BLOCK) {
+        int64_t nr = rows - r < BLOCK ? rows - r : BLOCK;
+        for (int64_t c = 0; c < cols; c += BLOCK) {
+            int64_t nc = cols - c < BLOCK ? cols - c : BLOCK;
+            char *z = out + (r * out_row + c) * bytes;
+            const char *x = in + (r + c * in_col) * bytes;
+            if (size == 4) {
+                block_4(z, out_row, x, in_col, nr, nc);
+            } else if (size == 8) {
+                block_8(z, out_row, x, in_col, nr, nc);
+            } else if (size == 2) {
+                block_2(z, out_row, x, in_col, nr, nc);
+            } else {
+                block_1(z, out_row, x, in_col, nr, nc);
+            }
+        }
+    }
+}
+
+/* The innermost run: any strides on both sides. */
+static void copy_run(uint32_t size, char *out, int64_t out_stride, const char *in,
+                     int64_t in_stride, int64_t n)
+{
+    if (out_stride == 1) {
+        flex_copy_run(out, in, size, in_stride, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(out + i * out_stride * (int64_t)size, in + i * in_stride * (int64_t)size, size);
+    }
+}
+
+/* Is there an axis along which the source is dense, while it is not along the last one? */
+static uint32_t transposed_axis(const plan *p)
+{
+    uint32_t last = p->rank - 1;
+    if (p->in_strides[last] == 1 || p->out_strides[last] != 1 || p->in_strides[last] == 0) {
+        return last;
+    }
+    for (uint32_t i = 0; i < last; i++) {
+        if (p->in_strides[i] == 1 && p->dims[i] >= 4) {
+            return i;
+        }
+    }
+    return last;
+}
+
+/* Copies the block that `dims` (within p->dims) describes, from the given addresses. */
+static void copy_block(const plan *p, const int64_t *dims, char *out, const char *in)
+{
+    const uint32_t last = p->rank - 1;
+    const int64_t bytes = (int64_t)p->size;
+    uint32_t plane = transposed_axis(p);
+    int64_t index[BURN_MAX_RANK] = {0};
+    int64_t z = 0;
+    int64_t x = 0;
+    for (;;) {
+        if (plane != last) {
+            transpose(p->size, out + z * bytes, p->out_strides[plane], in + x * bytes,
+                      p->in_strides[last], dims[plane], dims[last]);
+        } else {
+            copy_run(p->size, out + z * bytes, p->out_strides[last], in + x * bytes,
+                     p->in_strides[last], dims[last]);
+        }
+        uint32_t axis = last;
+        while (axis-- > 0) {
+            if (axis == plane) {
+                continue;
+            }
+            z += p->out_strides[axis];
+            x += p->in_strides[axis];
+            if (++index[axis] < dims[axis]) {
+                break;
+            }
+            z -= dims[axis] * p->out_strides[axis];
+            x -= dims[axis] * p->in_strides[axis];
+            index[axis] = 0;
+        }
+        if (axis == UINT32_MAX) {
+            return;
+        }
+    }
+}
+
+static void copy_task(void *ctx, uint32_t task)
+{
+    const plan *p = ctx;
+    const uint32_t axis = p->cut_axis;
+    int64_t dims[BURN_MAX_RANK];
+    memcpy(dims, p->dims, sizeof(dims));
+    int64_t first = task * p->per_task;
+    int64_t left = p->dims[axis] - first;
+    dims[axis] = left < p->per_task ? left : p->per_task;
+    copy_block(p, dims, p->out + first * p->out_strides[axis] * (int64_t)p->size,
+               p->in + first * p->in_strides[axis] * (int64_t)p->size);
+}
+
+void flex_copy_nd(uint32_t size, uint32_t rank, const int64_t *dims, void *out,
+                  const int64_t *out_strides, const void *in, const int64_t *in_strides)
+{
+    plan p;
+    memset(&p, 0, sizeof(p));
+    p.size = size;
+    p.out = out;
+    p.in = in;
+    if (make_plan(&p, rank, dims, out_strides, in_strides) == 0) {
+        return;
+    }
+    if (p.rank == 0) {
+        memcpy(out, in, size);
+        return;
+    }
+    int64_t n = flex_product(p.rank, p.dims);
+    uint32_t cut = 0;
+    for (uint32_t i = 1; i < p.rank; i++) {
+        cut = p.dims[i] > p.dims[cut] && p.dims[cut] < 16 ? i : cut;
+    }
+    p.cut_axis = cut;
+    int64_t rest = n / p.dims[cut];
+    int64_t grain = FLEX_GRAIN / (rest > 0 ? rest : 1);
+    grain = (grain + BLOCK - 1) / BLOCK * BLOCK;
+    p.per_task = grain < 1 ? BLOCK : grain;
+    if (n <= FLEX_GRAIN || p.per_task >= p.dims[cut]) {
+        copy_block(&p, p.dims, p.out, p.in);
+        return;
+    }
+    while ((p.dims[cut] - 1) / p.per_task >= (int64_t)UINT32_MAX) {
+        p.per_task *= 2;
+    }
+    flex_parallel((uint32_t)((p.dims[cut] + p.per_task - 1) / p.per_task), copy_task, &p);
+}
+
+typedef struct fill_job {
+    char *out;
+    const void *value;
+    uint64_t n;
+    uint64_t grain;
+    uint32_t size;
+} fill_job;
+
+static void fill_task(void *ctx, uint32_t task)
+{
+    const fill_job *job = ctx;
+    uint64_t first = task * job->grain;
+    uint64_t n = job->n - first < job->grain ? job->n - first : job->grain;
+    char *out = job->out + first * job->size;
+    const unsigned char *bytes = job->value;
+    int same = 1;
+    for (uint32_t i = 1; i < job->size; i++) {
+        same &= bytes[i] == bytes[0];
+    }
+    if (same) {
+        memset(out, bytes[0], n * job->size);
+        return;
+    }
+    flex_copy_run(out, job->value, job->size, 0, (int64_t)n);
+}
+
+void flex_fill(uint32_t size, void *out, const void *value, uint64_t n)
+{
+    fill_job job = {out, value, n, FLEX_GRAIN * 2, size};
+    while (n / job.grain >= UINT32_MAX) {
+        job.grain *= 2;
+    }
+    if (n > 0) {
+        flex_parallel((uint32_t)((n + job.grain - 1) / job.grain), fill_task, &job);
+    }
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * reduce_columns.c - reductions whose outputs lie side by side in memory, and running sums.
+ *
+ * A strip of up to WIDTH columns is reduced row by row into accumulators on the stack. f32 sums
+ * add GROUP rows, then the groups pairwise, so errors grow like log n. Strips are tasks; when there
+ * are few strips and many rows, blocks of rows are tasks too, and their results are added in order.
+ */
+#include "reduce_columns.h"
+
+#include "kernels.h"
+#include "reduce.h"
+#include "threads.h"
+#include "tiles.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WIDTH = 256, GROUP = 64, LEVELS = 40, MAX_BLOCKS = 64 };
+
+/* Rows first .. first + n - 1 of a strip, by their offsets. */
+typedef struct row_walk {
+    const flex_columns *c;
+    int64_t index[BURN_MAX_RANK];
+    int64_t offset;
+} row_walk;
+
+static void walk_start(row_walk *w, const flex_columns *c, int64_t first)
+{
+    w->c = c;
+    w->offset = flex_offset_at(c->red_rank, c->red_dims, c->red_strides, first);
+    for (uint32_t axis = c->red_rank; axis-- > 0;) {
+        w->index[axis] = first % c->red_dims[axis];
+        first /= c->red_dims[axis];
+    }
+}
+
+static int64_t walk_next(row_walk *w)
+{
+    const int64_t *strides[1] = {w->c->red_strides};
+    int64_t at = w->offset;
+    (void)flex_step(w->c->red_rank, w->c->red_dims, w->index, 1, strides, &w->offset);
+    return at;
+}
+
+/* Pairwise: level k holds the sum of 2^k groups; equal levels meet at once. */
+typedef struct pairs {
+    float level[LEVELS][WIDTH];
+    uint64_t filled;
+} pairs;
+
+static void pairs_add(pairs *p, float *group, int64_t n)
+{
+    uint32_t k = 0;
+    while ((p->filled >> k & 1u) != 0) {
+        flex_isa_kernels->reduce->add_rows(group, p->level[k], (uint64_t)n);
+        p->filled &= ~(UINT64_C(1) << k);
+        k++;
+    }
+    memcpy(p->level[k], group, (size_t)n * sizeof(float));
+    p->filled |= UINT64_C(1) << k;
+}
+
+static void sum_rows(const flex_columns *c, const float *x, int64_t first, int64_t n_rows,
+                     int64_t n, float *out)
+{
+    pairs p;
+    row_walk w;
+    p.filled = 0;
+    walk_start(&w, c, first);
+    for (int64_t r = 0; r < n_rows; r += GROUP) {
+        float group[WIDTH] = {0};
+        int64_t rows = n_rows - r < GROUP ? n_rows - r : GROUP;
+        for (int64_t k = 0; k < rows; k++) {
+            flex_isa_kernels->reduce->add_rows(group, x + walk_next(&w), (uint64_t)n);
+        }
+        pairs_add(&p, group, n);
+    }
+    memset(out, 0, (size_t)n * sizeof(float));
+    for (uint32_t k = 0; k < LEVELS; k++) {
+        if ((p.filled >> k & 1u) != 0) {
+            flex_isa_kernels->reduce->add_rows(out, p.level[k], (uint64_t)n);
+        }
+    }
+}
+
+static void extreme_rows(const flex_columns *c, const float *x, int64_t first, int64_t n_rows,
+                         int64_t n, float *out)
+{
+    row_walk w;
+    walk_start(&w, c, first);
+    memcpy(out, x + walk_next(&w), (size_t)n * sizeof(float));
+    for (int64_t r = 1; r < n_rows; r++) {
+        const float *row = x + walk_next(&w);
+        if (c->kind == FLEX_R_MAX) {
+            flex_isa_kernels->reduce->max_rows(out, row, (uint64_t)n);
+        } else {
+            flex_isa_kernels->reduce->min_rows(out, row, (uint64_t)n);
+        }
+    }
+}
+
+static void mean_and_var(const flex_columns *c, const float *x, int64_t n, float *out)
+{
+    double mean[WIDTH] = {0};
+    double squares[WIDTH] = {0};
+    row_walk w;
+    walk_start(&w, c, 0);
+    for (int64_t r = 0; r < c->n_red; r++) {
+        flex_isa_kernels->reduce->add_rows_f64(mean, x + walk_next(&w), (uint64_t)n);
+    }
+    for (int64_t j = 0; j < n; j++) {
+        mean[j] /= (double)c->n_red;
+        out[j] = (float)mean[j];
+    }
+    if (c->kind == FLEX_R_MEAN) {
+        return;
+    }
+    walk_start(&w, c, 0);
+    for (int64_t r = 0; r < c->n_red; r++) {
+        flex_isa_kernels->reduce->square_rows_f64(squares, x + walk_next(&w), mean, (uint64_t)n);
+    }
+    double divisor = (double)c->n_red - c->correction;
+    for (int64_t j = 0; j < n; j++) {
+        out[j] = divisor > 0.0 ? (float)(squares[j] / divisor) : NAN;
+    }
+}
+
+typedef struct column_job {
+    const flex_columns *c;
+    int64_t strips;
+    int64_t blocks; /* of rows */
+    int64_t per_block;
+    float *partial; /* blocks x columns, when blocks > 1 */
+} column_job;
+
+static void rows_of_kind(const flex_columns *c, const float *x, int64_t first, int64_t rows,
+                         int64_t n, float *out)
+{
+    if (c->kind == FLEX_R_SUM) {
+        sum_rows(c, x, first, rows, n, out);
+    } else if (c->kind == FLEX_R_MAX || c->kind == FLEX_R_MIN) {
+        extreme_rows(c, x, first, rows, n, out);
+    } else {
+        mean_and_var(c, x, n, out);
+    }
+}
+
+static void column_task(void *ctx, uint32_t task)
+{
+    const column_job *job = ctx;
+    const flex_columns *c = job->c;
+    int64_t block = task % job->blocks;
+    int64_t strip = task / job->blocks % job->strips;
+    int64_t outer = task / job->blocks / job->strips;
+    int64_t column = strip * WIDTH;
+    int64_t n = c->columns - column < WIDTH ? c->columns - column : WIDTH;
+    int64_t first = block * job->per_block;
+    int64_t rows = c->n_red - first < job->per_block ? c->n_red - first : job->per_block;
+    const float *x = c->x + column +
+                     flex_offset_at(c->outer_rank, c->outer_dims, c->outer_strides, outer);
+    float *out = job->partial != NULL ? job->partial + block * c->columns + column
+                                      : c->out + outer * c->columns + column;
+    rows_of_kind(c, x, first, rows, n, out);
+}
+
+int flex_reduce_columns(const flex_columns *c)
+{
+    enum { ROOM = 8192 };
+    float partial[ROOM];
+    if (c->kind != FLEX_R_SUM && c->kind != FLEX_R_MAX && c->kind != FLEX_R_MIN &&
+        c->kind != FLEX_R_MEAN && c->kind != FLEX_R_SQUARES) {
+        return 0;
+    }
+    int64_t outer = flex_product(c->outer_rank, c->outer_dims);
+    column_job job = {c, (c->columns + WIDTH - 1) / WIDTH, 1, c->n_red, NULL};
+    int64_t tasks = outer * job.strips;
+    int splits = c->kind == FLEX_R_SUM || c->kind == FLEX_R_MAX || c->kind == FLEX_R_MIN;
+    int64_t blocks = c->n_red * c->columns / FLEX_GRAIN;
+    blocks = blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS;
+    blocks = blocks < ROOM / c->columns ? blocks : ROOM / c->columns;
+    if (splits && outer == 1 && blocks > 1) {
+        job.per_block = (c->n_red + blocks - 1) / blocks;
+        job.blocks = (c->n_red + job.per_block - 1) / job.per_block;
+        job.partial = partial;
+        flex_parallel((uint32_t)(job.blocks * job.strips), column_task, &job);
+        flex_columns last = *c;
+        last.x = partial;
+        last.red_rank = 1;
+        last.red_dims[0] = job.blocks;
+        last.red_strides[0] = c->columns;
+        last.n_red = job.blocks;
+        job = (column_job){&last, job.strips, 1, job.blocks, NULL};
+        for (int64_t s = 0; s < job.strips; s++) {
+            column_task(&job, (uint32_t)s);
+        }
+        return 1;
+    }
+    if (tasks >= (int64_t)UINT32_MAX) {
+        return 0;
+    }
+    if (outer * c->columns * c->n_red < FLEX_GRAIN) {
+        for (int64_t i = 0; i < tasks; i++) {
+            column_task(&job, (uint32_t)i);
+        }
+    } else {
+        flex_parallel((uint32_t)tasks, column_task, &job);
+    }
+    return 1;
+}
+
+/* Running sums: lines along the last axis, or strips of columns along any other. */
+#define ENTRY(NAME, name) [BURN_##NAME] = &flex_fold_##name,
+static const flex_fold_table *const folds[16] = {FLEX_FOREACH_FOLD_TYPE(ENTRY)};
+#undef ENTRY
+
+typedef struct cum_job {
+    const flex_fold_table *table;
+    flex_convert_fn from_half;
+    flex_convert_fn to_half;
+    const char *x;
+    char *out;
+    int64_t size;
+    int64_t length;
+    int64_t inner;
+    int64_t strips;
+} cum_job;
+
+static void cum_line_task(void *ctx, uint32_t task)
+{
+    const cum_job *job = ctx;
+    flex_acc acc;
+    float wide[WIDTH];
+    memset(&acc, 0, sizeof(acc));
+    const char *x = job->x + task * job->length * job->size;
+    char *out = job->out + task * job->length * job->size;
+    if (job->from_half == NULL) {
+        job->table->cum_line(out, x, (uint64_t)job->length, &acc);
+        return;
+    }
+    for (int64_t at = 0; at < job->length; at += WIDTH) {
+        int64_t n = job->length - at < WIDTH ? job->length - at : WIDTH;
+        job->from_half(wide, x + at * job->size, (uint64_t)n);
+        job->table->cum_line(wide, wide, (uint64_t)n, &acc);
+        job->to_half(out + at * job->size, wide, (uint64_t)n);
+    }
+}
+
+static void cum_strip_task(void *ctx, uint32_t task)
+{
+    const cum_job *job = ctx;
+    double f[WIDTH] = {0};
+    uint64_t u[WIDTH] = {0};
+    float wide[WIDTH];
+    int64_t column = task % job->strips * WIDTH;
+    int64_t n = job->inner - column < WIDTH ? job->inner - column : WIDTH;
+    int64_t base = task / job->strips * job->length * job->inner + column;
+    for (int64_t r = 0; r < job->length; r++) {
+        const char *x = job->x + (base + r * job->inner) * job->size;
+        char *out = job->out + (base + r * job->inner) * job->size;
+        if (job->from_half == NULL) {
+            job->table->cum_rows(out, x, (uint64_t)n, f, u);
+            continue;
+        }
+        job->from_half(wide, x, (uint64_t)n);
+        job->table->cum_rows(wide, wide, (uint64_t)n, f, u);
+        job->to_half(out, wide, (uint64_t)n);
+    }
+}
+
+int32_t flex_launch_cumsum(const burn_call *call)
+{
+    const burn_attrs_axis *a = call->attrs;
+    const burn_operand *x = flex_in(call, 0);
+    cum_job job;
+    memset(&job, 0, sizeof(job));
+    job.x = x->data;
+    job.out = flex_out(call, 0)->data;
+    job.size = (int64_t)flex_size(x->dtype);
+    job.table = folds[x->dtype];
+    if (x->dtype == BURN_F16) {
+        job.table = &flex_fold_f32;
+        job.from_half = flex_isa_kernels->half_to_float;
+        job.to_half = flex_isa_kernels->float_to_half;
+    } else if (x->dtype == BURN_BF16) {
+        job.table = &flex_fold_f32;
+        job.from_half = flex_isa_kernels->bfloat_to_float;
+        job.to_half = flex_isa_kernels->float_to_bfloat;
+    }
+    if (flex_numel(x) == 0) {
+        return BURN_OK;
+    }
+    uint32_t axis = (uint32_t)a->axis;
+    int64_t outer = flex_product(axis, x->dims);
+    job.length = x->rank > 0 ? x->dims[axis] : 1;
+    job.inner = x->rank > 0 ? flex_product(x->rank - axis - 1, x->dims + axis + 1) : 1;
+    job.strips = (job.inner + WIDTH - 1) / WIDTH;
+    flex_task_fn task = job.inner == 1 ? cum_line_task : cum_strip_task;
+    int64_t tasks = outer * job.strips;
+    if (flex_numel(x) >= FLEX_GRAIN && tasks < (int64_t)UINT32_MAX) {
+        flex_parallel((uint32_t)tasks, task, &job);
+        return BURN_OK;
+    }
+    for (int64_t i = 0; i < tasks; i++) {
+        task(&job, (uint32_t)i);
+    }
+    return BURN_OK;
+}
+
+/* clang-format off */
+const burn_slot flex_slots_cumsum[2] = {
+    FLEX_SLOT(BURN_SET_NUMERIC, BURN_LAYOUT_CONTIGUOUS, 0, 0),
+    FLEX_SLOT(BURN_SET_NUMERIC, FLEX_LAYOUT_OUT, 1, 0)};
+/* clang-format on */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * reduce_f32_tmpl.c - the common reductions of dense f32 runs, compiled once per ISA with ISA
+ * defined as baseline, avx2 or avx512.
+ *
+ * Sums use 64 chains, whatever the ISA: vectors here are 16 wide and the compiler splits them where
+ * registers are narrower, so all ISAs add in the same order. Tails are padded with the neutral
+ * element and take the same path. Callers keep runs short and add their results pairwise.
+ */
+#include "kernels.h"
+#include "math_f32.h"
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+#define ISA_NAME(name) PASTE(name, ISA)
+
+extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
+
+enum { LANES = 16, CHAINS = 4, STEP = LANES * CHAINS };
+
+typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(64)));
+typedef double dvec __attribute__((vector_size(64)));
+typedef float hvec __attribute__((vector_size(32), aligned(4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vec load(const float *x)
+{
+    return *(const vec *)(const void *)x;
+}
+
+/* The last, incomplete step, filled up with `pad`. */
+INLINE void load_tail(float *out, const float *x, uint64_t n, float pad)
+{
+    for (uint32_t i = 0; i < STEP; i++) {
+        out[i] = pad;
+    }
+    memcpy(out, x, n * sizeof(float));
+}
+
+INLINE float lane_sum(vec v)
+{
+    float a[LANES];
+    memcpy(a, &v, sizeof(a));
+    for (uint32_t width = LANES / 2; width > 0; width /= 2) {
+        for (uint32_t i = 0; i < width; i++) {
+            a[i] += a[i + width];
+        }
+    }
+    return a[0];
+}
+
+static float sum(const float *x, uint64_t n)
+{
+    vec acc[CHAINS] = {{0}, {0}, {0}, {0}};
+    uint64_t i = 0;
+    for (; i + STEP <= n; i += STEP) {
+        for (uint32_t k = 0; k < CHAINS; k++) {
+            acc[k] += load(x + i + k * LANES);
+        }
+    }
+    if (i < n) {
+        float tail[STEP];
+        load_tail(tail, x + i, n - i, 0.0f);
+        for (uint32_t k = 0; k < CHAINS; k++) {
+            acc[k] += load(tail + k * LANES);
+        }
+    }
+    return lane_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+}
+
+INLINE vec pick(ivec mask, vec yes, vec no)
+{
+    ivec y;
+    ivec n;
+    memcpy(&y, &yes, sizeof(y));
+    memcpy(&n, &no, sizeof(n));
+    ivec r = (mask & y) | (~mask & n);
+    vec out;
+    memcpy(&out, &r, sizeof(out));
+    return out;
+}
+
+/* NaN if there is one, else the extreme; n > 0. */
+INLINE float extreme(const float *x, uint64_t n, int largest)
+{
+    vec acc[CHAINS];
+    ivec nan = {0};
+    uint64_t i = 0;
+    float tail[STEP];
+    const float *at = x;
+    if (n < STEP) {
+        load_tail(tail, x, n, x[0]);
+        at = tail;
+    }
+    for (uint32_t k = 0; k < CHAINS; k++) {
+        acc[k] = load(at + k * LANES);
+        nan |= acc[k] != acc[k];
+    }
+    for (i = STEP; i < n; i += STEP) {
+        at = x + i;
+        if (n - i < STEP) {
+            load_tail(tail, x + i, n - i, x[0]);
+            at = tail;
+        }
+        for (uint32_t k = 0; k < CHAINS; k++) {
+            vec v = load(at + k * LANES);
+            nan |= v != v;
+            acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
+        }
+    }
+    float best[STEP];
+    memcpy(best, acc, sizeof(best));
+    float m = best[0];
+    int32_t any_nan = 0;
+    int32_t nans[LANES];
+    memcpy(nans, &nan, sizeof(nans));
+    for (uint32_t k = 0; k < STEP; k++) {
+        m = (largest ? best[k] > m : best[k] < m) ? best[k] : m;
+        any_nan |= nans[k % LANES];
+    }
+    return any_nan != 0 ? NAN : m;
+}
+
+static float max(const float *x, uint64_t n)
+{
+    return extreme(x, n, 1);
+}
+
+static float min(const float *x, uint64_t n)
+{
+    return extreme(x, n, 0);
+}
+
+static void add_rows(float *acc, const float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        acc[i] += x[i];
+    }
+}
+
+static void max_rows(float *acc, const float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float m = x[i] > acc[i] ? x[i] : acc[i];
+        acc[i] = x[i] != x[i] ? x[i] : m;
+    }
+}
+
+static void min_rows(float *acc, const float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float m = x[i] < acc[i] ? x[i] : acc[i];
+        acc[i] = x[i] != x[i] ? x[i] : m;
+    }
+}
+
+static void add_rows_f64(double *acc, const float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        acc[i] += (double)x[i];
+    }
+}
+
+static void square_rows_f64(double *acc, const float *x, const double *mean, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        double d = (double)x[i] - mean[i];
+        acc[i] += d * d;
+    }
+}
+
+INLINE dvec widen(const float *x)
+{
+    return __builtin_convertvector(*(const hvec *)(const void *)x, dvec);
+}
+
+INLINE double lane_sum_f64(const dvec *acc)
+{
+    double a[8];
+    dvec all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+    memcpy(a, &all, sizeof(a));
+    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+}
+
+static double sum_f64(const float *x, uint64_t n)
+{
+    dvec acc[4] = {{0}, {0}, {0}, {0}};
+    uint64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        for (uint32_t k = 0; k < 4; k++) {
+            acc[k] += widen(x + i + k * 8);
+        }
+    }
+    double rest = 0.0;
+    for (; i < n; i++) {
+        rest += (double)x[i];
+    }
+    return lane_sum_f64(acc) + rest;
+}
+
+static double sum_squares(const float *x, double mean, uint64_t n)
+{
+    dvec acc[4] = {{0}, {0}, {0}, {0}};
+    uint64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        for (uint32_t k = 0; k < 4; k++) {
+            dvec d = widen(x + i + k * 8) - mean;
+            acc[k] += d * d;
+        }
+    }
+    double rest = 0.0;
+    for (; i < n; i++) {
+        double d = (double)x[i] - mean;
+        rest += d * d;
+    }
+    return lane_sum_f64(acc) + rest;
+}
+
+/* Sum of exp(x - shift), in f32 within steps of 64 and f64 across. */
+static double sum_exp(const float *x, float shift, uint64_t n)
+{
+    double total = 0.0;
+    for (uint64_t i = 0; i < n; i += STEP) {
+        float e[STEP];
+        uint64_t m = n - i < STEP ? n - i : STEP;
+        load_tail(e, x + i, m, -INFINITY);
+        for (uint32_t k = 0; k < STEP; k++) {
+            e[k] = fm_exp(e[k] - shift);
+        }
+        total += (double)sum(e, STEP);
+    }
+    return total;
+}
+
+const flex_reduce_table ISA_NAME(flex_reduce_table_) = {
+    .sum = sum,
+    .max = max,
+    .min = min,
+    .add_rows = add_rows,
+    .max_rows = max_rows,
+    .min_rows = min_rows,
+    .add_rows_f64 = add_rows_f64,
+    .square_rows_f64 = square_rows_f64,
+    .sum_f64 = sum_f64,
+    .sum_squares = sum_squares,
+    .sum_exp = sum_exp,
+};
