@@ -25,6 +25,8 @@
 #include <burn/call.h>
 #include <string.h>
 
+#define NOT_A_NUMBER ((double)NAN)
+
 static const char *const names[] = {
 #define OP_NAME(id, NAME, name) #name,
     BURN_FOREACH_UNARY_OP(OP_NAME) BURN_FOREACH_BINARY_OP(OP_NAME)
@@ -143,7 +145,8 @@ static burn_value *vector(const run *r, uint8_t dtype, uint32_t n, const double 
 
 /* The gradient of input i, given everything that might be saved. */
 static burn_value *gradient(const run *r, const burn_op_def *def, const void *attrs,
-                            burn_value *const *in, burn_value *const *out, burn_value *g, uint32_t i)
+                            burn_value *const *in, burn_value *const *out, burn_value *g,
+                            uint32_t i)
 {
     burn_value *grads[4] = {NULL};
     burn_value *seeds[1] = {g};
@@ -299,9 +302,9 @@ static double only(const burn_value *value)
 static void test_nan_in_max_B001(void **state)
 {
     (void)state;
-    static const double one[] = {1.0, NAN, 3.0, 2.0};
-    static const double pair[] = {1.0, NAN, 3.0, 2.0, 1.0, 4.0, 3.0, 2.0};
-    static const double wanted[] = {NAN, 4.0};
+    static const double one[] = {1.0, NOT_A_NUMBER, 3.0, 2.0};
+    static const double pair[] = {1.0, NOT_A_NUMBER, 3.0, 2.0, 1.0, 4.0, 3.0, 2.0};
+    static const double wanted[] = {NOT_A_NUMBER, 4.0};
     static const double indices[] = {1.0, 1.0};
     static const int64_t dims[] = {2, 4};
     run r = begin();
@@ -319,7 +322,8 @@ static void test_nan_in_max_B001(void **state)
 static void test_argmax_of_all_nan_B003(void **state)
 {
     (void)state;
-    static const double all[] = {NAN, NAN, NAN, NAN, NAN};
+    static const double all[] = {NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER,
+                                 NOT_A_NUMBER};
     run r = begin();
     burn_value *x = VECTOR(&r, BURN_F32, all);
     assert_true(only(burn_b_axis(&r.b, BURN_OP_ARGMAX, x, 0, 0)) == 0.0);
@@ -349,9 +353,9 @@ static void test_ties_take_the_lowest_index_B005(void **state)
 static void test_truth_of_odd_values_B011(void **state)
 {
     (void)state;
-    static const double cases[] = {-0.0, 1e-45, NAN};
+    static const double cases[] = {-0.0, 1e-45, NOT_A_NUMBER};
     static const double wanted[] = {0.0, 1.0, 1.0};
-    static const double mixed[] = {0.5, 0.0, -0.0, NAN};
+    static const double mixed[] = {0.5, 0.0, -0.0, NOT_A_NUMBER};
     static const double truths[] = {1.0, 0.0, 0.0, 1.0};
     static const double six[] = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0};
     run r = begin();
@@ -369,7 +373,7 @@ static void test_truth_of_odd_values_B011(void **state)
 static void test_prod_B015(void **state)
 {
     (void)state;
-    static const double bad[] = {1.0, NAN, 0.0, 2.0};
+    static const double bad[] = {1.0, NOT_A_NUMBER, 0.0, 2.0};
     static const double negative[] = {-2.0, 3.0, -4.0};
     run r = begin();
     assert_true(isnan(only(reduce_all(&r, BURN_OP_PROD, VECTOR(&r, BURN_F32, bad)))));
@@ -431,7 +435,7 @@ static void test_reductions_of_nothing_B022(void **state)
     static const double none[1] = {0.0};
     static const double zeros[] = {0.0, 0.0, 0.0};
     static const double ones[] = {1.0, 1.0, 1.0};
-    static const double nans[] = {NAN, NAN, NAN};
+    static const double nans[] = {NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER};
     run r = begin();
     burn_value *x = eval_tensor(r.e, BURN_F32, 2, d30, none);
     CHECK(burn_b_reduce1(&r.b, BURN_OP_SUM, x, 1, 0), zeros);
@@ -608,7 +612,7 @@ static void test_integer_division_edges_B080(void **state)
 static void test_casts_out_of_range_B082(void **state)
 {
     (void)state;
-    static const double x[] = {NAN, HUGE_VAL, -HUGE_VAL, 3e9, -3e9, 2.9, -2.9};
+    static const double x[] = {NOT_A_NUMBER, HUGE_VAL, -HUGE_VAL, 3e9, -3e9, 2.9, -2.9};
     static const double wanted[] = {0.0,           2147483647.0, -2147483648.0, 2147483647.0,
                                     -2147483648.0, 2.0,          -2.0};
     static const double small[] = {-1.0, 300.0};
@@ -624,7 +628,7 @@ static void test_powers_B086(void **state)
     (void)state;
     static const double x[] = {-2.0, -2.0, -8.0, 0.0, 0.0, HUGE_VAL, -1.0};
     static const double y[] = {2.0, 3.0, 1.0 / 3.0, 0.0, -1.0, 0.0, 1e10};
-    static const double wanted[] = {4.0, -8.0, NAN, 1.0, HUGE_VAL, 1.0, 1.0};
+    static const double wanted[] = {4.0, -8.0, NOT_A_NUMBER, 1.0, HUGE_VAL, 1.0, 1.0};
     static const double two[] = {2.0};
     run r = begin();
     CHECK(burn_b_pow(&r.b, VECTOR(&r, BURN_F64, x), VECTOR(&r, BURN_F64, y)), wanted);
