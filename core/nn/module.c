@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tensor/tensor.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -298,6 +299,24 @@ static burn_tensor *run_children(burn_module *module, burn_tensor *x)
     return x;
 }
 
+/* A layer that passes its input on still returns a handle of its own. */
+static burn_tensor *same_value(burn_tensor *x)
+{
+    burni_thread *thread = burni_thread_get();
+    if (x == NULL || thread == NULL) {
+        return x;
+    }
+    burn_tensor *t = burni_handle_alias(thread, x, 1);
+    if (t == NULL) {
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    if (x->node != NULL && thread->no_grad == 0) {
+        t->node = burni_node_ref(x->node);
+        t->out_index = x->out_index;
+    }
+    return t;
+}
+
 burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
 {
     if (module == NULL) {
@@ -307,7 +326,7 @@ burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
     burn_tensor *y = module->layer.forward != NULL
                          ? module->layer.forward(module, module->layer.user, x)
                          : run_children(module, x);
-    return burn_scope_return(y);
+    return burn_scope_return(y == x ? same_value(x) : y);
 }
 
 burn_module *burni_layer_new(burn_module *parent, const char *name, burn_forward_fn forward,

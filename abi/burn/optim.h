@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * optim.h - optimizers, in libburn-train.
+ *
+ * An optimizer holds state variables for each trainable parameter of a module and overwrites the
+ * parameters in place. Formulas and defaults are PyTorch's: SGD (Sutskever et al. 2013 momentum),
+ * Adam (Kingma & Ba 2015), AdamW (Loshchilov & Hutter 2019). Parameters without a gradient are
+ * left alone. One optimizer is used by one thread at a time. [any]
+ */
+#ifndef BURN_OPTIM_H
+#define BURN_OPTIM_H
+
+#include <burn/grad.h>
+#include <burn/nn.h>
+
+BURN_BEGIN_DECLS
+
+typedef struct burn_optimizer burn_optimizer;
+
+/* Zeroed: plain SGD. */
+typedef struct burn_sgd_opts {
+    uint32_t struct_size;
+    uint32_t nesterov;
+    double momentum;
+    double dampening;
+    double weight_decay; /* added to the gradient */
+} burn_sgd_opts;
+
+/* Zeroed fields take the defaults: beta1 0.9, beta2 0.999, eps 1e-8, weight_decay 0. */
+typedef struct burn_adam_opts {
+    uint32_t struct_size;
+    uint32_t zero;
+    double beta1;
+    double beta2;
+    double eps;
+    double weight_decay; /* Adam: added to the gradient; AdamW: decoupled */
+} burn_adam_opts;
+
+/* For the trainable parameters below `module`, which must outlive the optimizer. opts NULL =
+ * defaults. NULL and an error on failure. */
+BURN_API burn_optimizer *burn_optimizer_sgd(burn_module *module, const burn_sgd_opts *opts,
+                                            burn_err *err);
+BURN_API burn_optimizer *burn_optimizer_adam(burn_module *module, const burn_adam_opts *opts,
+                                             burn_err *err);
+BURN_API burn_optimizer *burn_optimizer_adamw(burn_module *module, const burn_adam_opts *opts,
+                                              burn_err *err);
+BURN_API void burn_optimizer_free(burn_optimizer *optimizer);
+
+/* One step with that learning rate. A failure leaves the step's parameters as they were and says
+ * which one failed. */
+BURN_API int32_t burn_optimizer_step(burn_optimizer *optimizer, burn_grads *grads, double lr,
+                                     burn_err *err);
+BURN_API uint64_t burn_optimizer_steps(const burn_optimizer *optimizer);
+
+BURN_END_DECLS
+
+#endif /* BURN_OPTIM_H */

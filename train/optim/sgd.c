@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * sgd.c - stochastic gradient descent: the rule that fills sgd_step's operands.
+ */
+#include "train/base/error.h"
+#include "train/optim/optimizer.h"
+
+#include <burn/build.h>
+
+static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, double lr,
+                      burn_err *err)
+{
+    burn_attrs_sgd a;
+    burn_attrs_init(&a, sizeof(a));
+    a.momentum = o->sgd.momentum;
+    a.dampening = o->sgd.dampening;
+    a.weight_decay = o->sgd.weight_decay;
+    a.nesterov = o->sgd.nesterov;
+    a.first = o->n_states > 0 && slot->steps == 1;
+    burn_var *const vars[4] = {slot->param, NULL, slot->states[0], NULL};
+    burn_tensor *const in[4] = {NULL, grad, NULL, burn_scalar(lr)};
+    return burn_var_update(BURN_OP_SGD_STEP, &a, sizeof(a), vars, in, 4, err);
+}
+
+burn_optimizer *burn_optimizer_sgd(burn_module *module, const burn_sgd_opts *opts, burn_err *err)
+{
+    static const burn_sgd_opts none = {.struct_size = sizeof(none)};
+    const burn_sgd_opts *given = opts != NULL ? opts : &none;
+    if (given->struct_size < sizeof(*given) || !(given->momentum >= 0.0)) {
+        (void)burni_train_fail(err, BURN_E_INVALID,
+                               "sgd: opts.struct_size %u or momentum %g is not valid",
+                               given->struct_size, given->momentum);
+        return NULL;
+    }
+    burn_optimizer *o = burni_optimizer_new(module, given->momentum > 0.0, err);
+    if (o != NULL) {
+        o->sgd = *given;
+        o->update = update;
+    }
+    return o;
+}
