@@ -216,6 +216,14 @@ static void lying_header__costs_little(void **state)
     fail_allocation(0);
     expect_error(lie, sizeof(lie), 0, BURN_E_FORMAT, "promise 4294967295", "found 3");
     assert_true(largest_allocation() <= 65536);
+    const size_t real = 100000;
+    unsigned char *longer = calloc(1, real);
+    assert_non_null(longer);
+    memcpy(longer, lie, sizeof(lie));
+    fail_allocation(0);
+    expect_error(longer, real, 0, BURN_E_FORMAT, "promise 4294967295", "found 99992");
+    assert_true(largest_allocation() <= 2 * real);
+    free(longer);
 }
 
 static void open__names_what_is_wrong(void **state)

@@ -60,6 +60,9 @@ static void B220_value__is_not_available_before_any_data(void **state)
     assert_int_equal(burn_metric_mean_add_mean(&mean, (double)NAN, 0, NULL), BURN_OK);
     assert_int_equal(burn_metric_mean_value(&mean, &value, NULL), BURN_E_STATE);
     assert_true(value == 123.0);
+    assert_int_equal(burn_metric_mean_add(&mean, 2.0, 1, NULL), BURN_OK);
+    assert_int_equal(burn_metric_mean_value(&mean, &value, NULL), BURN_OK);
+    assert_true(value == 2.0); /* the NaN of no items left no trace */
 }
 
 static void mean__weighs_batches_by_their_items(void **state)
