@@ -152,10 +152,6 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
         return;
     }
     c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
-    if (c->support == BURN_SUPPORT_NONE) {
-        conf_result(report, c, "forward", "", CONF_SKIP, "not supported by this device");
-        return;
-    }
     conf_check_gradient(report, runner, c);
     runner->reset(runner);
     conf_check_decompose(report, runner, c);

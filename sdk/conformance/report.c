@@ -83,7 +83,7 @@ void conf_result(conf_report *report, const conf_case *c, const char *check, con
 void conf_failed(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int32_t code, const char *text)
 {
-    int skip = code == BURN_E_UNSUPPORTED && c->support == BURN_SUPPORT_DECOMPOSED;
+    int skip = code == BURN_E_UNSUPPORTED && c->support != BURN_SUPPORT_NATIVE;
     conf_result(report, c, check, detail, skip ? CONF_SKIP : CONF_FAIL, "failed with %d: %s",
                 (int)code, text[0] != '\0' ? text : "(no text)");
 }
