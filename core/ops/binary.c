@@ -686,25 +686,43 @@ static const char no_vjp_bool[] = "the result is true or false, which carries no
 
 /* X(NAME, name, flags, roles, vjp, saves, no_vjp, decompose, samples, summary) */
 /* clang-format off */
-#define BINARY_OPS(X) \
-    X(ADD, add, MINIMAL, numeric, vjp_add, save_none, NONE, NONE, sum, "x + y; integers wrap") \
-    X(SUB, sub, MINIMAL, numeric, vjp_sub, save_none, NONE, NONE, sum, "x - y; integers wrap") \
-    X(MUL, mul, MINIMAL, numeric, vjp_mul, save_other, NONE, NONE, sum, "x y; integers wrap") \
-    X(DIV, div, MINIMAL, numeric, vjp_div, save_div, NONE, NONE, div, "x / y; integers truncate, division by 0 is an error") \
-    X(REMAINDER, remainder, 0, numeric, vjp_mod, save_mod, NONE, expand_remainder, mod, "x mod y with the sign of y") \
-    X(FMOD, fmod, PRIMITIVE, numeric, vjp_mod, save_mod, NONE, NONE, mod, "exact remainder with the sign of x") \
-    X(POW, pow, PRIMITIVE, numeric, vjp_pow, save_pow, NONE, NONE, pow, "x to the y; a negative integer exponent is an error") \
-    X(MAXIMUM, maximum, MINIMAL, numeric, vjp_maximum, save_xy, NONE, NONE, order, "the larger one; NaN propagates") \
-    X(MINIMUM, minimum, 0, numeric, vjp_minimum, save_xy, NONE, expand_minimum, order, "the smaller one; NaN propagates") \
-    X(ATAN2, atan2, PRIMITIVE, float, vjp_atan2, save_xy, NONE, NONE, plane, "angle of the point (y, x): atan(x / y) in its quadrant") \
-    X(BIT_AND, bit_and, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits, "bits set in both") \
-    X(BIT_OR, bit_or, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits, "bits set in either") \
-    X(BIT_XOR, bit_xor, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits, "bits set in one of both") \
-    X(SHIFT_LEFT, shift_left, PRIMITIVE, shift, NONE, NONE, no_vjp_bits, NONE, shift, "x shifted up by y bits; 0 when y is no bit of x") \
-    X(SHIFT_RIGHT, shift_right, PRIMITIVE, shift, NONE, NONE, no_vjp_bits, NONE, shift, "x shifted down by y bits; the sign is kept") \
-    X(LOGICAL_AND, logical_and, 0, truth, NONE, NONE, no_vjp_bool, expand_logical_and, truth, "both nonzero") \
-    X(LOGICAL_OR, logical_or, 0, truth, NONE, NONE, no_vjp_bool, expand_logical_or, truth, "either nonzero") \
-    X(LOGICAL_XOR, logical_xor, 0, truth, NONE, NONE, no_vjp_bool, expand_logical_xor, truth, "one of both nonzero")
+#define BINARY_OPS(X)                                                                              \
+    X(ADD, add, MINIMAL, numeric, vjp_add, save_none, NONE, NONE, sum,                             \
+      "x + y; integers wrap")                                                                      \
+    X(SUB, sub, MINIMAL, numeric, vjp_sub, save_none, NONE, NONE, sum,                             \
+      "x - y; integers wrap")                                                                      \
+    X(MUL, mul, MINIMAL, numeric, vjp_mul, save_other, NONE, NONE, sum,                            \
+      "x y; integers wrap")                                                                        \
+    X(DIV, div, MINIMAL, numeric, vjp_div, save_div, NONE, NONE, div,                              \
+      "x / y; integers truncate, division by 0 is an error")                                       \
+    X(REMAINDER, remainder, 0, numeric, vjp_mod, save_mod, NONE, expand_remainder, mod,            \
+      "x mod y with the sign of y")                                                                \
+    X(FMOD, fmod, PRIMITIVE, numeric, vjp_mod, save_mod, NONE, NONE, mod,                          \
+      "exact remainder with the sign of x")                                                        \
+    X(POW, pow, PRIMITIVE, numeric, vjp_pow, save_pow, NONE, NONE, pow,                            \
+      "x to the y; a negative integer exponent is an error")                                       \
+    X(MAXIMUM, maximum, MINIMAL, numeric, vjp_maximum, save_xy, NONE, NONE, order,                 \
+      "the larger one; NaN propagates")                                                            \
+    X(MINIMUM, minimum, 0, numeric, vjp_minimum, save_xy, NONE, expand_minimum, order,             \
+      "the smaller one; NaN propagates")                                                           \
+    X(ATAN2, atan2, PRIMITIVE, float, vjp_atan2, save_xy, NONE, NONE, plane,                       \
+      "angle of the point (y, x): atan(x / y) in its quadrant")                                    \
+    X(BIT_AND, bit_and, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits,                      \
+      "bits set in both")                                                                          \
+    X(BIT_OR, bit_or, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits,                        \
+      "bits set in either")                                                                        \
+    X(BIT_XOR, bit_xor, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits,                      \
+      "bits set in one of both")                                                                   \
+    X(SHIFT_LEFT, shift_left, PRIMITIVE, shift, NONE, NONE, no_vjp_bits, NONE, shift,              \
+      "x shifted up by y bits; 0 when y is no bit of x")                                           \
+    X(SHIFT_RIGHT, shift_right, PRIMITIVE, shift, NONE, NONE, no_vjp_bits, NONE, shift,            \
+      "x shifted down by y bits; the sign is kept")                                                \
+    X(LOGICAL_AND, logical_and, 0, truth, NONE, NONE, no_vjp_bool, expand_logical_and, truth,      \
+      "both nonzero")                                                                              \
+    X(LOGICAL_OR, logical_or, 0, truth, NONE, NONE, no_vjp_bool, expand_logical_or, truth,         \
+      "either nonzero")                                                                            \
+    X(LOGICAL_XOR, logical_xor, 0, truth, NONE, NONE, no_vjp_bool, expand_logical_xor, truth,      \
+      "one of both nonzero")
 /* clang-format on */
 
 #define BINARY_DEF(NAME, name_, bits_, role_set, vjp_, saves_, reason, expand, domain, text)       \

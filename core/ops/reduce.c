@@ -659,16 +659,25 @@ static const char no_vjp_bool[] = "the result is true or false, which carries no
 
 /* X(NAME, name, flags, fuse, roles, vjp, saves, no_vjp, decompose, samples, summary) */
 /* clang-format off */
-#define REDUCE_OPS(X) \
-    X(SUM, sum, MINIMAL, REDUCE, numeric, vjp_sum, save_none, NONE, NONE, sum, "sum over axes; integers wrap") \
-    X(PROD, prod, PRIMITIVE, REDUCE, numeric, vjp_prod, save_x, NONE, NONE, prod, "product over axes; integers wrap") \
-    X(MAX, max, MINIMAL, REDUCE, numeric, vjp_extreme, save_xy, NONE, NONE, extreme, "largest element; NaN propagates") \
-    X(MIN, min, 0, REDUCE, numeric, vjp_extreme, save_xy, NONE, expand_min, extreme, "smallest element; NaN propagates") \
-    X(MEAN, mean, 0, REDUCE, numeric, vjp_mean, save_none, NONE, expand_mean, mean, "arithmetic mean; integers truncate") \
-    X(ANY, any, 0, REDUCE, truth, NONE, NONE, no_vjp_bool, expand_any, truth, "true where an element is not 0") \
-    X(ALL, all, 0, REDUCE, truth, NONE, NONE, no_vjp_bool, expand_all, truth, "true where no element is 0") \
-    X(VAR, var, 0, NONE, float, vjp_var, save_x, NONE, expand_var, var, "variance with divisor n - correction, in two passes") \
-    X(LOGSUMEXP, logsumexp, 0, NONE, float, vjp_logsumexp, save_xy, NONE, expand_logsumexp, logs, "log of the sum of exp, shifted by the maximum")
+#define REDUCE_OPS(X)                                                                              \
+    X(SUM, sum, MINIMAL, REDUCE, numeric, vjp_sum, save_none, NONE, NONE, sum,                     \
+      "sum over axes; integers wrap")                                                              \
+    X(PROD, prod, PRIMITIVE, REDUCE, numeric, vjp_prod, save_x, NONE, NONE, prod,                  \
+      "product over axes; integers wrap")                                                          \
+    X(MAX, max, MINIMAL, REDUCE, numeric, vjp_extreme, save_xy, NONE, NONE, extreme,               \
+      "largest element; NaN propagates")                                                           \
+    X(MIN, min, 0, REDUCE, numeric, vjp_extreme, save_xy, NONE, expand_min, extreme,               \
+      "smallest element; NaN propagates")                                                          \
+    X(MEAN, mean, 0, REDUCE, numeric, vjp_mean, save_none, NONE, expand_mean, mean,                \
+      "arithmetic mean; integers truncate")                                                        \
+    X(ANY, any, 0, REDUCE, truth, NONE, NONE, no_vjp_bool, expand_any, truth,                      \
+      "true where an element is not 0")                                                            \
+    X(ALL, all, 0, REDUCE, truth, NONE, NONE, no_vjp_bool, expand_all, truth,                      \
+      "true where no element is 0")                                                                \
+    X(VAR, var, 0, NONE, float, vjp_var, save_x, NONE, expand_var, var,                            \
+      "variance with divisor n - correction, in two passes")                                       \
+    X(LOGSUMEXP, logsumexp, 0, NONE, float, vjp_logsumexp, save_xy, NONE, expand_logsumexp, logs,  \
+      "log of the sum of exp, shifted by the maximum")
 /* clang-format on */
 
 #define REDUCE_DEF(NAME, name_, bits_, kind, role_set, vjp_, saves_, reason, expand, domain, text) \

@@ -666,41 +666,75 @@ static const char no_vjp_bits[] = "bit operations take integers only, which carr
 
 /* X(NAME, name, flags, roles, vjp, saves, no_vjp, decompose, samples, summary) */
 /* clang-format off */
-#define UNARY_OPS(X) \
-    X(NEG, neg, 0, numeric, vjp_neg, save_none, NONE, expand_neg, nonzero, "-x; integers wrap") \
-    X(ABS, abs, 0, numeric, vjp_abs, save_x, NONE, expand_abs, nonzero, "the size of x; gradient 0 at 0") \
-    X(SIGN, sign, 0, numeric, vjp_zero, save_none, NONE, expand_sign, nonzero, "-1, 0 or 1; 0 for NaN") \
-    X(EXP, exp, MINIMAL, float, vjp_exp, save_y, NONE, NONE, smooth, "e to the x") \
-    X(EXPM1, expm1, PRIMITIVE, float, vjp_expm1, save_y, NONE, NONE, smooth, "exp(x) - 1, accurate near 0") \
-    X(LOG, log, MINIMAL, float, vjp_log, save_x, NONE, NONE, positive, "natural logarithm") \
-    X(LOG1P, log1p, PRIMITIVE, float, vjp_log1p, save_x, NONE, NONE, unit, "log(1 + x), accurate near 0") \
-    X(SQRT, sqrt, MINIMAL, float, vjp_sqrt, save_y, NONE, NONE, positive, "square root; gradient inf at 0") \
-    X(RSQRT, rsqrt, 0, float, vjp_rsqrt, save_y, NONE, expand_rsqrt, positive, "1 / sqrt(x)") \
-    X(RECIP, recip, 0, float, vjp_recip, save_y, NONE, expand_recip, inverse, "1 / x") \
-    X(SIN, sin, MINIMAL, float, vjp_sin, save_x, NONE, NONE, smooth, "sine") \
-    X(COS, cos, MINIMAL, float, vjp_cos, save_x, NONE, NONE, smooth, "cosine") \
-    X(TAN, tan, 0, float, vjp_tan, save_y, NONE, expand_tan, unit, "tangent") \
-    X(ASIN, asin, PRIMITIVE, float, vjp_asin, save_x, NONE, NONE, unit, "arc sine") \
-    X(ACOS, acos, PRIMITIVE, float, vjp_acos, save_x, NONE, NONE, unit, "arc cosine") \
-    X(ATAN, atan, PRIMITIVE, float, vjp_atan, save_x, NONE, NONE, smooth, "arc tangent") \
-    X(SINH, sinh, PRIMITIVE, float, vjp_sinh, save_x, NONE, NONE, smooth, "hyperbolic sine") \
-    X(COSH, cosh, PRIMITIVE, float, vjp_cosh, save_x, NONE, NONE, smooth, "hyperbolic cosine") \
-    X(TANH, tanh, MINIMAL, float, vjp_tanh, save_y, NONE, NONE, far, "hyperbolic tangent") \
-    X(ERF, erf, MINIMAL, float, vjp_erf, save_x, NONE, NONE, far, "error function") \
-    X(SIGMOID, sigmoid, 0, float, vjp_sigmoid, save_y, NONE, expand_sigmoid, far, "1 / (1 + exp(-x)), stable") \
-    X(FLOOR, floor, MINIMAL, float, vjp_zero, save_none, NONE, NONE, step, "largest integer not above x") \
-    X(CEIL, ceil, 0, float, vjp_zero, save_none, NONE, expand_ceil, step, "smallest integer not below x") \
-    X(ROUND, round, PRIMITIVE, float, vjp_zero, save_none, NONE, NONE, step, "nearest integer, half to even") \
-    X(TRUNC, trunc, 0, float, vjp_zero, save_none, NONE, expand_trunc, step, "x without its fraction") \
-    X(RELU, relu, 0, numeric, vjp_relu, save_y, NONE, expand_relu, nonzero, "max(x, 0); NaN propagates") \
-    X(LOGICAL_NOT, logical_not, 0, logical, NONE, NONE, no_vjp_bool, expand_logical_not, logical, "x == 0, as bool") \
-    X(BIT_NOT, bit_not, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits, "all bits flipped; bool: not") \
-    X(IS_NAN, is_nan, 0, test, NONE, NONE, no_vjp_bool, expand_is_nan, test, "true where x is NaN") \
-    X(IS_INF, is_inf, 0, test, NONE, NONE, no_vjp_bool, expand_is_inf, test, "true where x is infinite") \
-    X(IS_FINITE, is_finite, 0, test, NONE, NONE, no_vjp_bool, expand_is_finite, test, "true where x is a finite number") \
-    X(SILU, silu, 0, float, vjp_silu, save_x, NONE, expand_silu, far_finite, "x sigmoid(x)") \
-    X(SOFTPLUS, softplus, 0, float, vjp_softplus, save_x, NONE, expand_softplus, far, "log(1 + exp(x)), stable") \
-    X(LOG_SIGMOID, log_sigmoid, 0, float, vjp_log_sigmoid, save_x, NONE, expand_log_sigmoid, far, "log(sigmoid(x)), stable")
+#define UNARY_OPS(X)                                                                               \
+    X(NEG, neg, 0, numeric, vjp_neg, save_none, NONE, expand_neg, nonzero,                         \
+      "-x; integers wrap")                                                                         \
+    X(ABS, abs, 0, numeric, vjp_abs, save_x, NONE, expand_abs, nonzero,                            \
+      "the size of x; gradient 0 at 0")                                                            \
+    X(SIGN, sign, 0, numeric, vjp_zero, save_none, NONE, expand_sign, nonzero,                     \
+      "-1, 0 or 1; 0 for NaN")                                                                     \
+    X(EXP, exp, MINIMAL, float, vjp_exp, save_y, NONE, NONE, smooth,                               \
+      "e to the x")                                                                                \
+    X(EXPM1, expm1, PRIMITIVE, float, vjp_expm1, save_y, NONE, NONE, smooth,                       \
+      "exp(x) - 1, accurate near 0")                                                               \
+    X(LOG, log, MINIMAL, float, vjp_log, save_x, NONE, NONE, positive,                             \
+      "natural logarithm")                                                                         \
+    X(LOG1P, log1p, PRIMITIVE, float, vjp_log1p, save_x, NONE, NONE, unit,                         \
+      "log(1 + x), accurate near 0")                                                               \
+    X(SQRT, sqrt, MINIMAL, float, vjp_sqrt, save_y, NONE, NONE, positive,                          \
+      "square root; gradient inf at 0")                                                            \
+    X(RSQRT, rsqrt, 0, float, vjp_rsqrt, save_y, NONE, expand_rsqrt, positive,                     \
+      "1 / sqrt(x)")                                                                               \
+    X(RECIP, recip, 0, float, vjp_recip, save_y, NONE, expand_recip, inverse,                      \
+      "1 / x")                                                                                     \
+    X(SIN, sin, MINIMAL, float, vjp_sin, save_x, NONE, NONE, smooth,                               \
+      "sine")                                                                                      \
+    X(COS, cos, MINIMAL, float, vjp_cos, save_x, NONE, NONE, smooth,                               \
+      "cosine")                                                                                    \
+    X(TAN, tan, 0, float, vjp_tan, save_y, NONE, expand_tan, unit,                                 \
+      "tangent")                                                                                   \
+    X(ASIN, asin, PRIMITIVE, float, vjp_asin, save_x, NONE, NONE, unit,                            \
+      "arc sine")                                                                                  \
+    X(ACOS, acos, PRIMITIVE, float, vjp_acos, save_x, NONE, NONE, unit,                            \
+      "arc cosine")                                                                                \
+    X(ATAN, atan, PRIMITIVE, float, vjp_atan, save_x, NONE, NONE, smooth,                          \
+      "arc tangent")                                                                               \
+    X(SINH, sinh, PRIMITIVE, float, vjp_sinh, save_x, NONE, NONE, smooth,                          \
+      "hyperbolic sine")                                                                           \
+    X(COSH, cosh, PRIMITIVE, float, vjp_cosh, save_x, NONE, NONE, smooth,                          \
+      "hyperbolic cosine")                                                                         \
+    X(TANH, tanh, MINIMAL, float, vjp_tanh, save_y, NONE, NONE, far,                               \
+      "hyperbolic tangent")                                                                        \
+    X(ERF, erf, MINIMAL, float, vjp_erf, save_x, NONE, NONE, far,                                  \
+      "error function")                                                                            \
+    X(SIGMOID, sigmoid, 0, float, vjp_sigmoid, save_y, NONE, expand_sigmoid, far,                  \
+      "1 / (1 + exp(-x)), stable")                                                                 \
+    X(FLOOR, floor, MINIMAL, float, vjp_zero, save_none, NONE, NONE, step,                         \
+      "largest integer not above x")                                                               \
+    X(CEIL, ceil, 0, float, vjp_zero, save_none, NONE, expand_ceil, step,                          \
+      "smallest integer not below x")                                                              \
+    X(ROUND, round, PRIMITIVE, float, vjp_zero, save_none, NONE, NONE, step,                       \
+      "nearest integer, half to even")                                                             \
+    X(TRUNC, trunc, 0, float, vjp_zero, save_none, NONE, expand_trunc, step,                       \
+      "x without its fraction")                                                                    \
+    X(RELU, relu, 0, numeric, vjp_relu, save_y, NONE, expand_relu, nonzero,                        \
+      "max(x, 0); NaN propagates")                                                                 \
+    X(LOGICAL_NOT, logical_not, 0, logical, NONE, NONE, no_vjp_bool, expand_logical_not, logical,  \
+      "x == 0, as bool")                                                                           \
+    X(BIT_NOT, bit_not, PRIMITIVE, bits, NONE, NONE, no_vjp_bits, NONE, bits,                      \
+      "all bits flipped; bool: not")                                                               \
+    X(IS_NAN, is_nan, 0, test, NONE, NONE, no_vjp_bool, expand_is_nan, test,                       \
+      "true where x is NaN")                                                                       \
+    X(IS_INF, is_inf, 0, test, NONE, NONE, no_vjp_bool, expand_is_inf, test,                       \
+      "true where x is infinite")                                                                  \
+    X(IS_FINITE, is_finite, 0, test, NONE, NONE, no_vjp_bool, expand_is_finite, test,              \
+      "true where x is a finite number")                                                           \
+    X(SILU, silu, 0, float, vjp_silu, save_x, NONE, expand_silu, far_finite,                       \
+      "x sigmoid(x)")                                                                              \
+    X(SOFTPLUS, softplus, 0, float, vjp_softplus, save_x, NONE, expand_softplus, far,              \
+      "log(1 + exp(x)), stable")                                                                   \
+    X(LOG_SIGMOID, log_sigmoid, 0, float, vjp_log_sigmoid, save_x, NONE, expand_log_sigmoid, far,  \
+      "log(sigmoid(x)), stable")
 /* clang-format on */
 
 #define UNARY_DEF(NAME, name_, bits_, role_set, vjp_, saves_, reason, expand, domain, text)        \
