@@ -61,7 +61,8 @@ static int is_name_char(char c)
 
 static int is_value_char(char c)
 {
-    return is_lower(c) || is_upper(c) || is_digit(c) || (c != '\0' && strchr("._:/@%~=-", c) != NULL);
+    int is_mark = c != '\0' && strchr("._:/@%~=-", c) != NULL;
+    return is_lower(c) || is_upper(c) || is_digit(c) || is_mark;
 }
 
 static int32_t unexpected(const parser *p, const char *expected)
@@ -71,7 +72,8 @@ static int32_t unexpected(const parser *p, const char *expected)
         return fail_at(p, p->at, BURN_E_INVALID, "it ends where %s is expected", expected);
     }
     if (c == ' ' || c == '\t') {
-        return fail_at(p, p->at, BURN_E_INVALID, "blanks are not allowed; expected is %s", expected);
+        return fail_at(p, p->at, BURN_E_INVALID, "blanks are not allowed; expected is %s",
+                       expected);
     }
     if ((unsigned char)c < 0x20 || (unsigned char)c >= 0x7f) {
         return fail_at(p, p->at, BURN_E_INVALID, "byte 0x%02x where %s is expected",
@@ -221,7 +223,8 @@ static int32_t parse_suffix(parser *p, burni_device_term *out)
     out->autodiff = 1;
     p->at += n;
     if (*p->at == '?' || *p->at == ':') {
-        return fail_at(p, p->at, BURN_E_INVALID, "\"+autodiff\" comes last, behind \":\" and \"?\"");
+        return fail_at(p, p->at, BURN_E_INVALID,
+                       "\"+autodiff\" comes last, behind \":\" and \"?\"");
     }
     if (*p->at != '\0' && *p->at != ',') {
         return unexpected(p, "the end");

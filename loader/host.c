@@ -3,8 +3,8 @@
  * host.c - what the host offers to plugins: memory, log, options, thread budget, services.
  *
  * Options set through the API stay valid as long as the process, so a plugin may keep the pointer;
- * a value that was set before is found again, not stored twice. What the application set goes before
- * the environment. No lock is held while a plugin is asked for a service.
+ * a value that was set before is found again, not stored twice. What the application set goes
+ * before the environment. No lock is held while a plugin is asked for a service.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -69,8 +69,8 @@ static int32_t check_option(const char *name, const char *value, burn_err *err)
         int fine = (c >= 'A' && c <= 'Z') || c == '_' || (i > 0 && c >= '0' && c <= '9');
         if (!fine) {
             return burni_fail(err, BURN_E_INVALID,
-                              "option \"%s\": names are upper-case letters, digits and '_', without "
-                              "BURN_ before them",
+                              "option \"%s\": names are upper-case letters, digits and '_', "
+                              "without BURN_ before them",
                               name);
         }
     }
@@ -203,7 +203,8 @@ uint32_t burni_thread_budget(void)
             return n;
         }
         burni_log(BURN_LOG_WARN, "loader",
-                  "BURN_THREADS is \"%.32s\", not a number from 1 to %d; all usable cores are taken",
+                  "BURN_THREADS is \"%.32s\", not a number from 1 to %d; all usable cores are "
+                  "taken",
                   wanted, THREADS_MOST);
     }
     return usable_cores();

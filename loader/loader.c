@@ -41,7 +41,8 @@ static int32_t begin_list(int *mine, burn_err *err)
     *mine = 0;
     while (list_state == LIST_BUSY) {
         if (pthread_equal(lister, pthread_self())) {
-            return burni_fail(err, BURN_E_STATE, "the list of plugins is being made by this thread");
+            return burni_fail(err, BURN_E_STATE,
+                              "the list of plugins is being made by this thread");
         }
         (void)pthread_cond_wait(&changed, &lock);
     }

@@ -221,8 +221,8 @@ static int32_t check_file(const char *file, burn_err *err)
         int dots = (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.');
         if (n == 0 || dots) {
             return burni_fail(err, BURN_E_DENIED,
-                              "\"file\" is \"%.80s\"; it must be a path below the manifest's folder, "
-                              "without \"..\" and not absolute",
+                              "\"file\" is \"%.80s\"; it must be a path below the manifest's "
+                              "folder, without \"..\" and not absolute",
                               file);
         }
         if (at[n] == '\0') {

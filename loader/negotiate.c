@@ -137,7 +137,8 @@ int32_t burni_query(burni_entry *e, burn_plugin_query_fn query)
         return refused(e, &said);
     }
     if ((uintptr_t)raw % _Alignof(burn_plugin) != 0) {
-        return burni_entry_fail(e, BURN_E_ABI, "rebuild the plugin", "its table is at an odd address");
+        return burni_entry_fail(e, BURN_E_ABI, "rebuild the plugin",
+                                "its table is at an odd address");
     }
     int32_t code = burni_check_magic(e, &raw->magic);
     if (code == BURN_OK) {

@@ -152,7 +152,7 @@ static int32_t map_library(burni_entry *e, const char *real, const struct stat *
     }
     void *symbol = dlsym(library, BURN_PLUGIN_SYMBOL);
     if (symbol == NULL) {
-        return burni_entry_fail(e, BURN_E_FORMAT, "it is no plugin, or was linked without its entry",
+        return burni_entry_fail(e, BURN_E_FORMAT, "it is no plugin, or lost its entry in linking",
                                 "%s has no symbol %s", real, BURN_PLUGIN_SYMBOL);
     }
     if (!is_same_file(symbol, checked)) {

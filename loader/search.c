@@ -82,8 +82,8 @@ static int32_t list_names(DIR *dir, const char *folder, burni_strings *names)
             continue;
         }
         if (names->n == FOLDER_FILES) {
-            burni_log(BURN_LOG_WARN, "loader", "%s holds more than %d manifests; the rest is ignored",
-                      folder, FOLDER_FILES);
+            burni_log(BURN_LOG_WARN, "loader",
+                      "%s holds more than %d manifests; the rest is ignored", folder, FOLDER_FILES);
             break;
         }
         int32_t code = burni_strings_add(names, d->d_name);
@@ -184,7 +184,10 @@ static int32_t search_path(search *s, const char *path)
     }
 }
 
-/* The file that this code was loaded from; 0 when that is not known for sure. */
+/*
+ * The file that this code was loaded from; 0 when that is not known for sure. A relative name says
+ * nothing: the current folder may be another one by now.
+ */
 static int own_file(char *out)
 {
     Dl_info info;
@@ -200,8 +203,10 @@ static int own_file(char *out)
         return realpath("/proc/self/exe", out) != NULL;
     }
     if (link->l_name[0] != '/') {
-        burni_log(BURN_LOG_WARN, "loader", "the library was loaded by the relative path %s; no "
-                  "plugins are looked for beside it", link->l_name);
+        burni_log(BURN_LOG_WARN, "loader",
+                  "the library was loaded by the relative path %s; no plugins are looked for "
+                  "beside it",
+                  link->l_name);
         return 0;
     }
     return realpath(link->l_name, out) != NULL;
@@ -211,7 +216,7 @@ static int32_t search_beside(search *s)
 {
     char file[PATH_MAX];
     if (!own_file(file)) {
-        return BURN_OK;
+        return add_folder(s, "burn/ beside the library", "refused: its absolute path is not known");
     }
     char *slash = strrchr(file, '/');
     if (slash == NULL) {

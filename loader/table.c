@@ -57,7 +57,7 @@ int32_t burni_check_size(burni_entry *e, const char *what, uint64_t size, uint64
     if (size >= floor && size <= ceiling && size % sizeof(void *) == 0) {
         return BURN_OK;
     }
-    return burni_entry_fail(e, BURN_E_ABI, "rebuild the plugin; sizes are set by BURN_INIT or sizeof",
+    return burni_entry_fail(e, BURN_E_ABI, "rebuild the plugin; BURN_INIT sets sizes",
                             "%s states a size of %llu bytes; %llu to %llu in steps of %zu are "
                             "possible",
                             what, (unsigned long long)size, (unsigned long long)floor,

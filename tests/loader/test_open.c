@@ -267,7 +267,8 @@ static void b232_manifests_out_of_range_are_not_opened(void **state)
     (void)state;
     world_library("stub.so", "future.so");
     static const char text[] =
-        "{\"format\":1,\"id\":\"future\",\"name\":\"F\",\"kind\":\"backend\",\"file\":\"future.so\","
+        "{\"format\":1,\"id\":\"future\",\"name\":\"F\",\"kind\":\"backend\","
+        "\"file\":\"future.so\","
         "\"version\":\"1\",\"license\":\"MIT\",\"abi\":{\"oldest\":\"2.0\",\"newest\":\"2.4\"}}";
     world_write("future.json", text, sizeof(text) - 1);
     const burni_plugin *p = burni_loader_find("future");

@@ -87,7 +87,7 @@ static void b234_lists(void **state)
     expect_choice(NULL, "mixed:0");
     /* One bad term makes the whole list an error, though the first would do. */
     assert_int_equal(setenv("BURN_DEVICE", "flex,mixd", 1), 0);
-    expect_error(NULL, BURN_E_NOT_FOUND, "position 6: no backend \"mixd\"; did you mean \"mixed\"?");
+    expect_error(NULL, BURN_E_NOT_FOUND, "position 6: no backend \"mixd\"; did you mean \"mixed\"");
     assert_int_equal(setenv("BURN_DEVICE", "flex,mixed:x", 1), 0);
     expect_error(NULL, BURN_E_INVALID, "position 12: 'x' where an ordinal");
     assert_int_equal(setenv("BURN_DEVICE", "count_fails,mixed:9", 1), 0);
@@ -135,7 +135,8 @@ static void auto_ranks_emulated_devices_last(void **state)
 static void auto_without_any_device(void **state)
 {
     (void)state;
-    expect_error("auto", BURN_E_NOT_FOUND, "no backend has a usable device; no backend is installed");
+    expect_error("auto", BURN_E_NOT_FOUND,
+                 "no backend has a usable device; no backend is installed");
     burni_loader_forget();
     world_backend("no_devices", "gpu", 1);
     world_backend("probe_fails", "gpu", 1);
