@@ -41,6 +41,11 @@ static int32_t infer_cat(const burn_infer *a)
                               burni_shape_text(t0, sizeof(t0), first->rank, first->dims),
                               (long long)s->axis);
         }
+        if (x->dtype != first->dtype) {
+            return burni_fail(a->err, BURN_E_DTYPE,
+                              "cat: input %u is %s, input 0 is %s; cast one of them", (unsigned)k,
+                              burn_dtype_name(x->dtype), burn_dtype_name(first->dtype));
+        }
         if (x->dims[s->axis] > INT64_MAX - dims[s->axis]) {
             return burni_fail(a->err, BURN_E_SHAPE, "cat: the sizes of axis %lld overflow",
                               (long long)s->axis);
@@ -157,7 +162,8 @@ static int32_t samples_cat(uint32_t i, burn_sample *out)
 }
 
 static const burn_role cat_roles[] = {
-    BURNI_ROLE("x", BURN_ROLE_VARIADIC, BURN_SET_ANY),
+    /* Further operands use this row too, so each is tied to operand 0. */
+    BURNI_ROLE_LIKE("x", BURN_ROLE_VARIADIC, 0, BURN_SET_ANY),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_ANY),
 };
 
