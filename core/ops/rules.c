@@ -270,7 +270,7 @@ int64_t burni_saturate_int(double value, uint8_t dtype)
 {
     uint32_t bits = burn_dtype_size(dtype) * 8;
     double limit = ldexp(1.0, (int)bits - 1);
-    if (isnan(value)) {
+    if (isnan(value) || bits == 0) {
         return 0;
     }
     if (value >= limit) {
@@ -286,7 +286,7 @@ uint64_t burni_saturate_uint(double value, uint8_t dtype)
 {
     uint32_t bits = burn_dtype_size(dtype) * 8;
     double limit = ldexp(1.0, (int)bits);
-    if (isnan(value) || value <= 0.0) {
+    if (isnan(value) || value <= 0.0 || bits == 0) {
         return 0;
     }
     if (value >= limit) {
