@@ -274,6 +274,21 @@ static void try_backends(auto_pick *pick, int cpu_backends)
     }
 }
 
+/* Backends that auto leaves alone; only said when nothing else was found. */
+static void describe_by_name(burni_text *t)
+{
+    const char *before = "only by name: ";
+    uint32_t n = burni_loader_count();
+    for (uint32_t i = 0; i < n; i++) {
+        const burni_plugin *p = burni_loader_at(i);
+        if (p != NULL && p->priority < 0 && strcmp(p->kind, "backend") == 0) {
+            burni_text_add(t, "%s%s", before, p->id);
+            before = ", ";
+        }
+    }
+    burni_text_add(t, "%s", before[0] == ',' ? "; " : "");
+}
+
 static int32_t resolve_auto(const burni_device_term *term, burni_device_choice *out,
                             burn_err *why_not)
 {
@@ -299,6 +314,7 @@ static int32_t resolve_auto(const burni_device_term *term, burni_device_choice *
     if (pick.passed.used > 0) {
         burni_text_add(&t, "tried: %.600s; ", passed);
     }
+    describe_by_name(&t);
     burni_loader_describe(&t);
     return burni_fail(why_not, BURN_E_NOT_FOUND, "%s", text);
 }

@@ -145,6 +145,7 @@ static void auto_without_any_device(void **state)
     assert_int_equal(setenv("BURN_BACKENDS", "no_devices,probe_fails,virtual_one", 1), 0);
     expect_error("auto", BURN_E_NOT_FOUND, "tried: ");
     world_expect(sink.err.text, "no_devices: no device");
+    world_expect(sink.err.text, "; only by name: virtual_one; installed: ");
     world_expect(sink.err.text, "probe_fails:0: the device does not answer");
     world_expect(sink.err.text, "flex: BURN_BACKENDS is");
     /* Never by itself, but by name. */
