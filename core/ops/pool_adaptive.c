@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * pool_adaptive.c - adaptive_avg_pool2d and adaptive_max_pool2d: pools given by their result's size.
+ * pool_adaptive.c - adaptive_avg_pool2d and adaptive_max_pool2d: pools of a given result size.
  *
  * Window i of m over n elements is [floor(i * n / m), ceil((i + 1) * n / m)). Windows of one plane
  * differ in length by one at most, so the decompositions gather them with the last element repeated

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * conv_values.h - results of PyTorch in float64. Made by make_conv_values.py: do not edit.
+ * conv_values.h - results of PyTorch in float64, made by make_conv_values.py.
  */
 #ifndef BURN_TESTS_DATA_CONV_VALUES_H
 #define BURN_TESTS_DATA_CONV_VALUES_H

@@ -85,7 +85,7 @@ def movement():
 def main():
     print("/* SPDX-License-Identifier: MIT OR Apache-2.0 */")
     print("/*")
-    print(" * conv_values.h - results of PyTorch in float64. Made by make_conv_values.py: do not edit.")
+    print(" * conv_values.h - results of PyTorch in float64, made by make_conv_values.py.")
     print(" */")
     print("#ifndef BURN_TESTS_DATA_CONV_VALUES_H")
     print("#define BURN_TESTS_DATA_CONV_VALUES_H")
