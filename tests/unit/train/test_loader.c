@@ -12,7 +12,9 @@
 
 #include <burn/data.h>
 #include <burn/dtype.h>
+#include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -367,6 +369,42 @@ static void B222_no_memory__is_an_error_wherever_it_happens(void **state)
     assert_true(failures >= 10);
 }
 
+/* The thread after `threads_left` more is refused by the system; negative: none is. */
+static int threads_left = -1;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg)
+{
+    if (threads_left == 0) {
+        return EAGAIN;
+    }
+    threads_left -= threads_left > 0;
+    return __real_pthread_create(thread, attr, start, arg);
+}
+
+static void B222_missing_thread__is_an_error_and_ends_the_others(void **state)
+{
+    (void)state;
+    numbers n = plain_numbers();
+    burn_dataset data = {sizeof(data), 2, fields, sizeof(fields[0]), 0, 50, &n, get_number};
+    burn_loader_opts opts = {sizeof(opts), 0, 8, 1, 3, 0};
+    for (int i = 0; i < 3; i++) {
+        burn_loader *loader;
+        burn_err err = BURN_ERR_INIT;
+        threads_left = i;
+        assert_int_equal(burn_loader_create(&data, &opts, &loader, &err), BURN_E_LIMIT);
+        threads_left = -1;
+        assert_null(loader);
+        assert_non_null(strstr(err.text, "of 3 worker threads"));
+        assert_int_equal(atomic_load(&n.inside), 0);
+    }
+}
+
 static void expect_refused(const burn_dataset *data, const burn_loader_opts *opts, int32_t code,
                            const char *text)
 {
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(B222_failing_item__is_named),
         cmocka_unit_test(workers__really_work_side_by_side),
         cmocka_unit_test(B222_no_memory__is_an_error_wherever_it_happens),
+        cmocka_unit_test(B222_missing_thread__is_an_error_and_ends_the_others),
         cmocka_unit_test(create__refuses_what_makes_no_sense),
     };
     return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
