@@ -28,7 +28,7 @@
 static inline int32_t burn_plugin_fail(burn_err *err, int32_t code, const char *format, ...)
     BURN_PLUGIN_PRINTF(3, 4);
 
-/* Writes code and text into the sink (NULL allowed; text is cut to fit) and returns the code. [any] */
+/* Writes code and text into the sink (NULL allowed; text is cut to fit), returns the code. [any] */
 static inline int32_t burn_plugin_fail(burn_err *err, int32_t code, const char *format, ...)
 {
     if (err == NULL) {

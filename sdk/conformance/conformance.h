@@ -181,8 +181,8 @@ struct conf_report {
 };
 
 /*
- * A check that failed with a code. It counts as skipped when the device has no kernel for the op and
- * lacks an op that its decomposition needs.
+ * A check that failed with a code. It counts as skipped when the device has no kernel for the op
+ * and lacks an op that its decomposition needs.
  */
 void conf_failed(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int32_t code, const char *text);

@@ -2,8 +2,8 @@
 /*
  * value.c - memory of a case, and operands on the host in the form that `eval` reads.
  *
- * Owns conversions between elements (double, int64_t, uint64_t by class) and stored bytes; the rules
- * are those of <burn_sdk/element.h>. Everything in an arena is freed at once.
+ * Owns conversions between elements (double, int64_t, uint64_t by class) and stored bytes; the
+ * rules are those of <burn_sdk/element.h>. Everything in an arena is freed at once.
  */
 #include "conformance.h"
 

@@ -3,8 +3,8 @@
  * create.c - ops that make tensors from numbers: fill, arange, random_bits.
  *
  * Their outputs are dense, so elements are counted, not stepped. Random bits follow the op's
- * definition: Philox block `counter + i` serves four u32 or two u64 elements, the same bits on every
- * backend. Runs on the worker of a queue.
+ * definition: Philox block `counter + i` serves four u32 or two u64 elements, the same bits on
+ * every backend. Runs on the worker of a queue.
  */
 #include "kernels.h"
 #include "mock.h"

@@ -3,8 +3,8 @@
  * queue.c - a queue: a list of items and a worker thread that runs them in order, a little later.
  *
  * Owns items and their recycling: a launch takes a used item from the queue's list and allocates
- * only when there is none. Destroying a queue finishes its work. Misuse that the worker finds (freed
- * memory in queued work) is kept and handed to the next host_wait. To port: an item becomes a
+ * only when there is none. Destroying a queue finishes its work. Misuse that the worker finds
+ * (freed memory in queued work) is kept and handed to the next host_wait. To port: an item becomes a
  * driver call, the worker disappears.
  */
 #include "mock.h"

@@ -501,7 +501,8 @@ static void test_max_B001_B003_B005(void **state)
     operands o = {0};
     burn_attrs_axis axis = {{(uint32_t)sizeof(burn_attrs_axis), 1}, 1, 0, 0};
     burn_attrs_axes axes;
-    const double x[16] = {1, NOT_A_NUMBER, 3, 2, 1, 4, 3, 2, 3, 3, -2, -2, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER};
+    const double x[16] = {1, NOT_A_NUMBER, 3, 2, 1, 4, 3, 2, 3, 3, -2, -2,
+                          NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER};
     memset(&axes, 0, sizeof(axes));
     axes.head.size = (uint32_t)sizeof(axes);
     axes.head.revision = 1;

@@ -2,8 +2,8 @@
 /*
  * test_sdk.c - the header-only helpers: halves, Philox, elements, loops, negotiation, row tables.
  *
- * Halves are checked for all 65536 patterns, and rounding at each of their midpoints; Philox against
- * the vectors that its authors published. To test one more header: include it, add a test.
+ * Halves are checked for all 65536 patterns, and rounding at each of their midpoints; Philox
+ * against the vectors that its authors published. To test one more header: include it, add a test.
  */
 #include <burn_sdk/element.h>
 #include <burn_sdk/half.h>
