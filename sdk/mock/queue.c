@@ -4,8 +4,8 @@
  *
  * Owns items and their recycling: a launch takes a used item from the queue's list and allocates
  * only when there is none. Destroying a queue finishes its work. Misuse that the worker finds
- * (freed memory in queued work) is kept and handed to the next host_wait. To port: an item becomes a
- * driver call, the worker disappears.
+ * (freed memory in queued work) is kept and handed to the next host_wait. To port: an item becomes
+ * a driver call, the worker disappears.
  */
 #include "mock.h"
 
