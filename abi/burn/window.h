@@ -22,7 +22,7 @@ enum {
     BURN_VALUE_INPUT = 1,
     BURN_VALUE_OUTPUT = 2,
     BURN_VALUE_STATE = 4, /* a variable; `name` is its path */
-    BURN_VALUE_CONST = 8, /* a tensor that the window was captured with; `name` finds it */
+    BURN_VALUE_CONST = 8, /* a tensor that the window was captured with: `name` are its bytes */
     BURN_VALUE_TEMP = 16,
     BURN_VALUE_VIEW = 32,
     BURN_VALUE_VOLATILE = 64, /* an immediate that may differ in each run */

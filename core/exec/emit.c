@@ -10,12 +10,11 @@
 
 #include "base/error.h"
 #include "exec/emit_private.h"
+#include "graph/capture.h"
 #include "ops/rules.h"
 
 #include <stdio.h>
 #include <string.h>
-
-burni_capture_fn burni_capture_hook;
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
@@ -592,7 +591,7 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
 {
     if (op->simple && burni_emit_fast(thread, op, in, n_in, out)) {
         if (__builtin_expect(thread->capture != NULL && thread->depth == 0, 0)) {
-            burni_capture_hook(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
+            burni_capture_op(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
         }
         return BURN_OK;
     }
@@ -642,7 +641,7 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
         return burni_emit_fail(&e, &err);
     }
     if (rc == BURN_OK && thread->capture != NULL && thread->depth == 0) {
-        burni_capture_hook(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
+        burni_capture_op(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
     }
     consume_moved(&e);
     return rc;

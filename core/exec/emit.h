@@ -35,10 +35,4 @@ int32_t burni_scalar_convert(uint8_t from, const uint64_t bits[2], uint8_t to, u
                              const char *what, burn_err *err);
 double burni_scalar_f64(uint8_t dtype, const uint64_t bits[2]);
 
-/* Hook of the capture layer: sees each op that the application itself called. */
-typedef void (*burni_capture_fn)(struct burni_capture *capture, const burni_op *op,
-                                 const void *attrs, uint32_t attrs_size, burn_tensor *const *in,
-                                 uint32_t n_in, burn_tensor *const *out, uint32_t n_out);
-extern burni_capture_fn burni_capture_hook;
-
 #endif /* BURN_CORE_EXEC_EMIT_H */

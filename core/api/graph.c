@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * graph.c - the public functions of <burn/graph.h>.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/replay.h"
+#include "exec/transfer.h"
+#include "exec/var.h"
+
+#include <burn/graph.h>
+#include <stdio.h>
+#include <string.h>
+
+struct burn_graph {
+    burn_window *window;
+    char name[128]; /* scratch for burn_graph_input */
+};
+
+int32_t burn_capture_begin(burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread == NULL || thread->capture != NULL) {
+        return burni_fail(err, thread == NULL ? BURN_E_NO_MEMORY : BURN_E_STATE,
+                          "capture: this thread captures already; end that capture first");
+    }
+    thread->capture = burni_capture_new();
+    return thread->capture != NULL ? BURN_OK
+                                   : burni_fail(err, BURN_E_NO_MEMORY, "capture: no memory");
+}
+
+burn_tensor *burn_capture_input(burn_tensor *t, const char *name)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread != NULL && thread->capture != NULL && burn_ok(t) && t->kind == BURN_TENSOR) {
+        (void)burni_capture_input(thread->capture, t, name != NULL ? name : "");
+    }
+    return t;
+}
+
+static const char *state_name(void *user, const burni_storage *storage)
+{
+    burn_module *module = user;
+    const char *path = NULL;
+    burn_var *var;
+    for (uint32_t i = 0; (var = burn_module_var_at(module, i, &path, NULL)) != NULL; i++) {
+        if (var->value->storage == storage) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
+static int32_t constant_bytes(void *user, const burn_tensor *t, void *out, uint64_t size,
+                              burn_err *err)
+{
+    (void)user;
+    return burni_download(burni_thread_get(), t, out, size, err);
+}
+
+burn_graph *burn_capture_end(burn_tensor *const *outputs, uint32_t n_outputs, burn_module *states,
+                             burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    if (thread == NULL || thread->capture == NULL) {
+        (void)burni_fail(err, BURN_E_STATE, "capture: none was begun on this thread");
+        return NULL;
+    }
+    burni_capture *capture = thread->capture;
+    thread->capture = NULL;
+    burni_capture_names names = {state_name, constant_bytes, states};
+    burn_graph *graph = burni_calloc(1, sizeof(*graph));
+    if (graph == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "capture: no memory");
+    } else {
+        graph->window = burni_capture_finish(capture, outputs, n_outputs, &names, err);
+    }
+    burni_capture_free(capture);
+    if (graph != NULL && graph->window == NULL) {
+        burni_free(graph);
+        graph = NULL;
+    }
+    return graph;
+}
+
+void burn_graph_free(burn_graph *graph)
+{
+    if (graph != NULL) {
+        burni_free(graph->window);
+        burni_free(graph);
+    }
+}
+
+const burn_window *burn_graph_window(const burn_graph *graph, size_t *out_size)
+{
+    if (graph != NULL && out_size != NULL) {
+        *out_size = (size_t)graph->window->total_size;
+    }
+    return graph != NULL ? graph->window : NULL;
+}
+
+int32_t burn_window_check(const void *bytes, size_t size, burn_err *err)
+{
+    return bytes != NULL ? burni_window_check(bytes, size, err)
+                         : burni_fail(err, BURN_E_INVALID, "window: NULL");
+}
+
+burn_graph *burn_graph_from_bytes(const void *bytes, size_t size, burn_err *err)
+{
+    burn_graph *graph = burni_calloc(1, sizeof(*graph));
+    burn_window *copy = bytes != NULL ? burni_alloc(size) : NULL;
+    if (graph == NULL || copy == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "graph: no bytes, or no memory for them");
+    } else {
+        memcpy(copy, bytes, size);
+        if (burni_window_check(copy, size, err) == BURN_OK) {
+            graph->window = copy;
+            return graph;
+        }
+    }
+    burni_free(copy);
+    burni_free(graph);
+    return NULL;
+}
+
+size_t burn_graph_text(const burn_graph *graph, char *out, size_t size)
+{
+    return graph != NULL ? burni_window_text(graph->window, out, size) : 0;
+}
+
+static uint32_t count(const burn_graph *graph, uint32_t flag)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; graph != NULL && i < graph->window->n_values; i++) {
+        n += (burni_window_value(graph->window, i)->flags & flag) != 0;
+    }
+    return n;
+}
+
+uint32_t burn_graph_n_inputs(const burn_graph *graph)
+{
+    return count(graph, BURN_VALUE_INPUT);
+}
+
+uint32_t burn_graph_n_outputs(const burn_graph *graph)
+{
+    return count(graph, BURN_VALUE_OUTPUT);
+}
+
+const char *burn_graph_input(const burn_graph *graph, uint32_t index, uint8_t *out_dtype,
+                             uint32_t *out_rank, int64_t out_dims[BURN_MAX_RANK])
+{
+    const burn_window *w = graph != NULL ? graph->window : NULL;
+    for (uint32_t i = 0; w != NULL && i < w->n_values; i++) {
+        const burn_window_value *v = burni_window_value(w, i);
+        if ((v->flags & BURN_VALUE_INPUT) == 0 || index-- != 0) {
+            continue;
+        }
+        *out_dtype = v->dtype;
+        *out_rank = v->rank;
+        for (uint32_t d = 0; d < v->rank; d++) {
+            out_dims[d] = burni_window_dim(w, v->first_dim + d)->size;
+        }
+        burn_graph *g = (burn_graph *)(uintptr_t)graph;
+        (void)snprintf(g->name, sizeof(g->name), "%.*s", (int)v->name_size,
+                       burni_window_bytes(w, v->name_offset));
+        return g->name;
+    }
+    return NULL;
+}
+
+int32_t burn_graph_run(const burn_graph *graph, burn_device *device, burn_tensor *const *inputs,
+                       uint32_t n_inputs, burn_state_fn state, void *user, burn_tensor **outputs,
+                       uint32_t n_outputs, burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    burn_err local = BURN_ERR_INIT;
+    err = err != NULL ? err : &local;
+    if (graph == NULL || device == NULL || thread == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "graph: the graph or the device is NULL");
+    }
+    burni_replay replay = {thread, device, inputs, n_inputs, 0, state, user};
+    return burni_window_run(&replay, graph->window, outputs, n_outputs, err);
+}

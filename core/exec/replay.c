@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * replay.c - from a window back to called ops: each node is emitted again with other inputs.
+ */
+#include "exec/replay.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/emit.h"
+#include "exec/transfer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A state's name as a C string. */
+static void copy_name(const burn_window *w, const burn_window_value *v, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%.*s", (int)v->name_size, burni_window_bytes(w, v->name_offset));
+}
+
+static burn_tensor *constant(burni_thread *thread, burn_device *device, const burn_window *w,
+                             const burn_window_value *v)
+{
+    int64_t dims[BURN_MAX_RANK];
+    for (uint32_t d = 0; d < v->rank; d++) {
+        dims[d] = burni_window_dim(w, v->first_dim + d)->size;
+    }
+    return burni_upload(thread, device, v->dtype, v->rank, dims,
+                        burni_window_bytes(w, v->name_offset));
+}
+
+static burn_tensor *immediate(burni_thread *thread, const burn_window_value *v)
+{
+    burn_tensor *t = burni_handle_new(thread, 1);
+    if (t == NULL) {
+        return burni_handle_failed(NULL, &burni_cause_no_memory);
+    }
+    t->kind = BURN_IMMEDIATE;
+    t->dtype = v->dtype;
+    t->rank = 0;
+    t->numel = 1;
+    t->immediate[0] = v->immediate[0];
+    t->immediate[1] = v->immediate[1];
+    return t;
+}
+
+static burn_tensor *state_value(const burni_replay *r, const burn_window *w,
+                                const burn_window_value *v)
+{
+    char name[512];
+    copy_name(w, v, name, sizeof(name));
+    burn_tensor *t = r->state != NULL ? r->state(r->user, name) : NULL;
+    if (t == NULL) {
+        return burni_handle_fail(r->thread, BURN_E_NOT_FOUND, 0,
+                                 "graph: it needs a state \"%s\", which nobody has", name);
+    }
+    return t;
+}
+
+static int32_t bind_values(const burni_replay *r, const burn_window *w, burn_tensor **values,
+                           burn_err *err)
+{
+    uint32_t n_inputs = 0;
+    for (uint32_t i = 0; i < w->n_values; i++) {
+        const burn_window_value *v = burni_window_value(w, i);
+        if (v->kind == BURN_IMMEDIATE) {
+            values[i] = immediate(r->thread, v);
+        } else if ((v->flags & BURN_VALUE_CONST) != 0) {
+            values[i] = constant(r->thread, r->device, w, v);
+        } else if ((v->flags & BURN_VALUE_STATE) != 0) {
+            values[i] = state_value(r, w, v);
+        } else if ((v->flags & BURN_VALUE_INPUT) != 0) {
+            if (n_inputs < r->n_inputs) {
+                values[i] = r->inputs[n_inputs];
+            }
+            n_inputs++;
+        }
+    }
+    if (n_inputs != r->n_inputs) {
+        return burni_fail(err, BURN_E_INVALID, "graph: %u inputs given, it has %u", r->n_inputs,
+                          n_inputs);
+    }
+    return BURN_OK;
+}
+
+static void run_node(const burni_replay *r, const burn_window *w, const burn_window_node *node,
+                     burn_tensor **values)
+{
+    burn_tensor *in[BURN_MAX_OPERANDS];
+    burn_tensor *out[BURN_MAX_OPERANDS];
+    for (uint32_t i = 0; i < node->n_in; i++) {
+        uint32_t value = burni_window_use(w, node->first_use + i)->value;
+        in[i] = value == BURN_USE_ABSENT ? NULL : values[value];
+    }
+    const void *attrs = node->attrs_size > 0 ? burni_window_bytes(w, node->attrs_offset) : NULL;
+    (void)burni_emit(r->thread, r->device, burni_op_find(node->op), attrs, node->attrs_size, in,
+                     node->n_in, out, node->n_out);
+    for (uint32_t j = 0; j < node->n_out; j++) {
+        values[burni_window_use(w, node->first_use + node->n_in + j)->value] = out[j];
+    }
+}
+
+int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tensor **outputs,
+                         uint32_t n_outputs, burn_err *err)
+{
+    burn_tensor **values = burni_calloc(w->n_values + 1u, sizeof(*values));
+    if (values == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "graph: out of host memory");
+    }
+    burn_scope_begin();
+    int32_t rc = bind_values(r, w, values, err);
+    for (uint32_t k = 0; k < w->n_nodes && rc == BURN_OK; k++) {
+        run_node(r, w, burni_window_node(w, k), values);
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_values && rc == BURN_OK; i++) {
+        if ((burni_window_value(w, i)->flags & BURN_VALUE_OUTPUT) != 0 && n < n_outputs) {
+            outputs[n++] = values[i];
+            rc = burn_tensor_error(values[i], err);
+        }
+    }
+    if (rc == BURN_OK && n != n_outputs) {
+        rc = burni_fail(err, BURN_E_INVALID, "graph: %u outputs wanted, it has %u", n_outputs, n);
+    }
+    if (rc != BURN_OK) {
+        burn_tensor *failed = burni_handle_fail(r->thread, rc, 0, "%s",
+                                                err != NULL ? err->text : "graph failed");
+        for (uint32_t j = 0; j < n_outputs; j++) {
+            outputs[j] = failed;
+        }
+    }
+    burn_scope_end_with(outputs, n_outputs);
+    burni_free(values);
+    return rc;
+}
