@@ -4,8 +4,8 @@
  *
  * transposed: all axes reversed in storage, permuted back. sliced: a window of a wider last axis,
  * at an offset. negative: stored backwards, flipped. stride 0: one row, expanded (so the values
- * repeat along the first axis). To add a layout: its name here, a number in the header, a case in each
- * function of this file.
+ * repeat along the first axis). To add a layout: its name here, a number in the header, a case
+ * in each function of this file.
  */
 #include "conformance.h"
 
