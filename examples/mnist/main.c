@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * mnist - trains a small convolutional network on handwritten digits and saves it.
+ *
+ *   mnist [--data DIR] [--epochs N] [--batches N] [--out FILE]
+ *
+ * BURN_DEVICE chooses where it runs. The saved file holds the weights and the inference graph, with
+ * its preprocessing, so that `burn predict FILE` needs nothing else.
+ */
+#include <burn/store.h>
+#include <burn/train.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 28x28 -> two convolutions with pooling -> two dense layers -> 10 classes. */
+static burn_module *make_model(burn_device *device, burn_err *err)
+{
+    const burn_conv_opts pad = {.struct_size = sizeof(pad), .padding = {1, 1}};
+    burn_module *net = burn_module_create(device, err);
+    burn_nn_conv2d(net, "conv1", 1, 16, 3, &pad, err);
+    burn_nn_activation(net, "relu1", BURN_RELU, err);
+    burn_nn_max_pool2d(net, "pool1", 2, 2, err);
+    burn_nn_conv2d(net, "conv2", 16, 32, 3, &pad, err);
+    burn_nn_batch_norm(net, "norm", 32, err);
+    burn_nn_activation(net, "relu2", BURN_RELU, err);
+    burn_nn_max_pool2d(net, "pool2", 2, 2, err);
+    burn_nn_flatten(net, "flatten", err);
+    burn_nn_linear(net, "fc1", 32 * 7 * 7, 128, 1, err);
+    burn_nn_activation(net, "relu3", BURN_RELU, err);
+    burn_nn_dropout(net, "dropout", 0.25, err);
+    burn_nn_linear(net, "fc2", 128, 10, 1, err);
+    return net;
+}
+
+/* A progress bar with throughput and time left, and a line per epoch. */
+static int32_t show(void *user, const burn_train_event *e)
+{
+    int quiet = *(const int *)user;
+    double rate = e->seconds > 0 ? (double)e->items / e->seconds : 0;
+    if (e->kind == BURN_EVENT_BATCH && !quiet) {
+        int done = (int)(30 * e->batch / e->n_batches);
+        double left = e->seconds / (double)e->batch * (double)(e->n_batches - e->batch);
+        fprintf(stderr, "\repoch %d/%d [%-30.*s] %6.0f images/s, loss %.4f, %3.0f s left ",
+                (int)e->epoch + 1, (int)e->n_epochs, done, "##############################", rate,
+                e->loss, left);
+    } else if (e->kind == BURN_EVENT_EPOCH_END) {
+        fprintf(stderr, quiet ? "" : "\r%90s\r", "");
+        printf("%5d  %10.6f  %8.4f  %10.6f  %8.4f  %7.1f\n", (int)e->epoch + 1, e->loss,
+               e->accuracy, e->valid_loss, e->valid_accuracy, e->seconds);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+/* What `burn predict` runs: one image of bytes -> probabilities. */
+static burn_graph *capture_inference(burn_module *net, burn_err *err)
+{
+    static const unsigned char pixels[28 * 28] = {0};
+    const int64_t dims[4] = {1, 1, 28, 28};
+    burn_device *device = burn_device_inner(burn_module_device(net));
+    burn_tensor *image = burn_tensor_from_data(device, BURN_U8, 4, dims, pixels);
+    burn_no_grad_begin();
+    burn_capture_begin(err);
+    burn_capture_input(image, "image");
+    burn_tensor *x = burn_div(burn_cast(image, BURN_F32), burn_scalar(255.0));
+    x = burn_div(burn_sub(x, burn_scalar(0.1307)), burn_scalar(0.3081));
+    burn_tensor *probabilities = burn_softmax(burn_forward(net, x), 1);
+    burn_graph *graph = burn_capture_end(&probabilities, 1, net, err);
+    burn_no_grad_end();
+    return graph;
+}
+
+static int save_model(burn_module *net, const char *path, double accuracy, burn_err *err)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%.4f", accuracy);
+    const char *keys[2] = {"dataset", "test_accuracy"};
+    const char *values[2] = {"MNIST", text};
+    burn_graph *graph = capture_inference(net, err);
+    const burn_save_opts opts = {sizeof(opts), 2, keys, values, graph};
+    int failed = graph == NULL || burn_save(net, path, &opts, err) != BURN_OK;
+    burn_graph_free(graph);
+    return failed;
+}
+
+static int fail(const char *what, const burn_err *err)
+{
+    fprintf(stderr, "mnist: %s: %s\n", what, err->text);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *data = "examples/data/mnist";
+    const char *out = "model.bpk";
+    long epochs = 3;
+    long batches = 0;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        data = strcmp(argv[i], "--data") == 0 ? argv[i + 1] : data;
+        out = strcmp(argv[i], "--out") == 0 ? argv[i + 1] : out;
+        epochs = strcmp(argv[i], "--epochs") == 0 ? strtol(argv[i + 1], NULL, 10) : epochs;
+        batches = strcmp(argv[i], "--batches") == 0 ? strtol(argv[i + 1], NULL, 10) : batches;
+    }
+    burn_err err = BURN_ERR_INIT;
+    burn_device *device = burn_device_open(NULL, &err);
+    burn_mnist *train = NULL;
+    burn_mnist *test = NULL;
+    if (device == NULL) {
+        return fail("device", &err);
+    }
+    if (burn_mnist_open(data, BURN_MNIST_NORMALIZE, &train, &err) != BURN_OK ||
+        burn_mnist_open(data, BURN_MNIST_TEST | BURN_MNIST_NORMALIZE, &test, &err) != BURN_OK) {
+        return fail("data", &err);
+    }
+    burn_seed(42);
+    burn_module *net = make_model(burn_device_autodiff(device), &err);
+    burn_optimizer *optimizer = burn_optimizer_adamw(net, NULL, &err);
+    if (err.code != BURN_OK) {
+        return fail("model", &err);
+    }
+    printf("device %s, %d parameters\n", burn_device_name(device), (int)burn_module_n_params(net));
+    printf("epoch        loss  accuracy   test loss  accuracy  seconds\n");
+    int quiet = getenv("CI") != NULL;
+    const burn_dataset *digits = burn_mnist_dataset(train);
+    const burn_dataset *unseen = burn_mnist_dataset(test);
+    const burn_fit_opts opts = {.struct_size = sizeof(opts), .workers = 1, .epochs = epochs,
+                                .batch_size = 64, .max_batches = batches, .seed = 42, .lr = 1e-3,
+                                .lr_decay = 0.5, .on_event = show, .user = &quiet};
+    double accuracy = 0;
+    if (burn_fit(net, optimizer, digits, unseen, &opts, &err) != BURN_OK ||
+        burn_evaluate(net, unseen, 500, NULL, &accuracy, &err) != BURN_OK) {
+        return fail("training", &err);
+    }
+    if (save_model(net, out, accuracy, &err)) {
+        return fail("saving", &err);
+    }
+    printf("saved %s\ntest accuracy: %.4f\n", out, accuracy);
+    burn_optimizer_free(optimizer);
+    burn_module_free(net);
+    burn_mnist_close(train);
+    burn_mnist_close(test);
+    return 0;
+}
