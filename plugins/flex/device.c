@@ -6,7 +6,9 @@
  * the highest point that was signalled. A buffer owns its memory unless it was imported. Large
  * buffers are mapped and may use huge pages. Owns no kernel and no thread.
  */
+#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
+#endif
 
 #include "device.h"
 

@@ -122,11 +122,20 @@ FM_INLINE float fm_expm1(float x)
     return x == 0.0f ? x : y;
 }
 
+/* Below 0.625 a polynomial (interpolation at Chebyshev nodes of (tanh(x)/x - 1)/x^2 in x^2). */
 FM_INLINE float fm_tanh(float x)
 {
     float a = fm_abs(x);
     float t = fm_expm1(2.0f * (a > 10.0f ? 10.0f : a));
-    return fm_copysign(t / (t + 2.0f), x);
+    float z = a * a;
+    float p = 2.269501682e-03f;
+    p = FM_FMA(p, z, -8.323187055e-03f);
+    p = FM_FMA(p, z, 2.176250291e-02f);
+    p = FM_FMA(p, z, -5.395846163e-02f);
+    p = FM_FMA(p, z, 1.333330015e-01f);
+    p = FM_FMA(p, z, -3.333333315e-01f);
+    float small = FM_FMA(p * z, a, a);
+    return fm_copysign(a < 0.625f ? small : t / (t + 2.0f), x);
 }
 
 FM_INLINE float fm_sigmoid(float x)
@@ -402,19 +411,18 @@ FM_INLINE float fm_acos(float x)
 
 FM_INLINE float fm_pow(float x, float y)
 {
-    double ax = (double)fm_abs(x);
-    float m = (float)fm_exp_d((double)y * fm_log_d(ax));
-    float whole = truncf(y);
+    float ax = fm_abs(x);
+    float m = (float)fm_exp_d((double)y * fm_log_d((double)ax));
     float half = 0.5f * y;
-    int is_whole = whole == y;
-    int is_odd = is_whole && truncf(half) != half;
-    int negative = (fm_bits(x) >> 31) != 0;
-    float signed_m = negative && is_odd ? -m : m;
-    signed_m = x < 0.0f && !is_whole && ax != (double)INFINITY ? NAN : signed_m;
-    signed_m = ax == 1.0 && (is_whole || !negative) ? (negative && is_odd ? -1.0f : 1.0f)
-                                                    : signed_m;
-    signed_m = x != x || y != y ? x + y : signed_m;
-    return y == 0.0f || x == 1.0f ? 1.0f : signed_m;
+    int is_whole = truncf(y) == y;
+    int is_odd = is_whole & (truncf(half) != half);
+    uint32_t flip = is_odd ? fm_bits(x) & 0x80000000u : 0u;
+    m = ax == 1.0f ? 1.0f : m;
+    float z = fm_float(fm_bits(m) | flip);
+    int no_real = (x < 0.0f) & (is_whole == 0) & (ax < INFINITY);
+    z = no_real ? NAN : z;
+    z = (x != x) | (y != y) ? x + y : z;
+    return (y == 0.0f) | (x == 1.0f) ? 1.0f : z;
 }
 
 FM_INLINE float fm_gelu(float x)

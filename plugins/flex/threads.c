@@ -7,7 +7,9 @@
  * task is out, its job cannot end, so the fields cannot change. A worker that comes late finds no
  * tasks left and touches nothing. Idle workers spin for a moment, then sleep on a condition.
  */
+#if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
+#endif
 
 #include "threads.h"
 
