@@ -59,9 +59,14 @@ static int32_t open_part(const char *folder, const char *name, burn_idx **out, b
         if (n < 0 || (size_t)n >= sizeof(path)) {
             return burni_train_fail(err, BURN_E_LIMIT, "mnist: the folder's path is too long");
         }
-        int32_t code = burn_idx_open(path, 0, out, err);
+        /* The caller's sink is written on failure only, and a missing first file is none. */
+        burn_err tried = BURN_ERR_INIT;
+        int32_t code = burn_idx_open(path, 0, out, &tried);
+        if (code == BURN_OK) {
+            return BURN_OK;
+        }
         if (code != BURN_E_NOT_FOUND) {
-            return code;
+            return burni_train_fail(err, code, "%s", tried.text);
         }
     }
     size_t length = strlen(folder);
