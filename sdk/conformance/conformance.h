@@ -158,6 +158,8 @@ burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t 
 
 typedef struct conf_report conf_report;
 
+/* Uses the case's def only. */
+void conf_check_definition(conf_report *report, conf_case *c);
 void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, uint32_t layout);
 void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c);

@@ -208,6 +208,11 @@ static void run_op(const options *o, conf_report *report, conf_runner *runner,
                    const burn_op_def *def)
 {
     static conf_case c; /* large */
+    if (o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->list) {
+        memset(&c, 0, sizeof(c));
+        c.def = def;
+        conf_check_definition(report, &c);
+    }
     for (uint32_t i = 0; def->samples != NULL; i++) {
         memset(&c, 0, sizeof(c));
         c.def = def;

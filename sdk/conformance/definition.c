@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * definition.c - what every definition must have, whatever the device: a meaning, samples that can
+ * succeed, a way to run on a device without a kernel, and a gradient or the reason why not.
+ *
+ * Runs once per op, on the runner "eval" and on devices alike; extensions are held to the same.
+ */
+#include "conformance.h"
+
+#include <stddef.h>
+
+static int may_carry_gradient(const burn_role *role)
+{
+    const uint32_t none = BURN_ROLE_NO_GRAD | BURN_ROLE_STATE | BURN_ROLE_ONLY_IMMEDIATE;
+    return (role->flags & none) == 0 && (role->dtypes[0] & BURN_SET_FLOAT) != 0;
+}
+
+/* 1 when a float can go in and come out again. */
+static int is_differentiable(const burn_op_def *def)
+{
+    int in = 0;
+    int out = 0;
+    for (uint32_t i = 0; i < def->n_in; i++) {
+        in |= may_carry_gradient(conf_role_in(def, i));
+    }
+    for (uint32_t j = 0; j < def->n_out; j++) {
+        out |= may_carry_gradient(conf_role_out(def, j));
+    }
+    return in && out;
+}
+
+/* Names of attributes are there, and fields lie inside of the struct. */
+static const char *attributes_fault(const burn_op_def *def)
+{
+    if (def->attrs_size > BURN_MAX_ATTRS) {
+        return "its attributes have more than 256 bytes";
+    }
+    for (uint32_t i = 0; i < def->n_attrs; i++) {
+        const char *base = (const char *)def->attrs;
+        const burn_attr *attr =
+            (const burn_attr *)(const void *)(base + (size_t)i * def->attr_stride);
+        if (attr->name == NULL || attr->name[0] == '\0' || attr->doc == NULL) {
+            return "an attribute has no name or no text";
+        }
+        if (attr->offset < sizeof(burn_attrs_head) ||
+            (uint32_t)attr->offset + attr->size > def->attrs_size) {
+            return "an attribute lies outside of the struct";
+        }
+    }
+    return NULL;
+}
+
+/* What is wrong with a definition, or NULL. */
+static const char *definition_fault(const burn_op_def *def)
+{
+    int primitive = (def->flags & BURN_OP_PRIMITIVE) != 0;
+    int view = def->fuse == BURN_FUSE_VIEW;
+    if (def->summary == NULL || def->summary[0] == '\0') {
+        return "it has no summary";
+    }
+    if (def->eval == NULL) {
+        return "it has no eval";
+    }
+    if (def->samples == NULL) {
+        return "it has no samples";
+    }
+    if (view != (def->view != NULL)) {
+        return "BURN_FUSE_VIEW and `view` do not go together";
+    }
+    if (!view && primitive == (def->decompose != NULL)) {
+        return "BURN_OP_PRIMITIVE is for ops without a decomposition, and only for those";
+    }
+    if (is_differentiable(def) && def->vjp == NULL && def->decompose == NULL &&
+        def->no_vjp == NULL) {
+        return "it has no vjp, no decomposition and no reason (no_vjp)";
+    }
+    if (def->vjp != NULL && def->vjp_saves == NULL) {
+        return "it has a vjp but does not say what that needs (vjp_saves)";
+    }
+    return attributes_fault(def);
+}
+
+static int has_sample_that_succeeds(const burn_op_def *def, burn_sample *sample)
+{
+    for (uint32_t i = 0; def->samples != NULL; i++) {
+        memset(sample, 0, sizeof(*sample));
+        sample->struct_size = (uint32_t)sizeof(*sample);
+        if (def->samples(i, sample) != BURN_OK) {
+            return 0;
+        }
+        if ((sample->flags & BURN_SAMPLE_ERROR) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void conf_check_definition(conf_report *report, conf_case *c)
+{
+    const char *fault = definition_fault(c->def);
+    if (fault == NULL && !has_sample_that_succeeds(c->def, &c->sample)) {
+        fault = "no sample can succeed";
+    }
+    c->sample.name = "definition";
+    conf_result(report, c, "definition", "", fault == NULL ? CONF_PASS : CONF_FAIL, "%s",
+                fault == NULL ? "" : fault);
+}
