@@ -107,7 +107,10 @@ uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
     }
     plan p;
     make_plan(&p, g, threads);
-    return (uint64_t)(p.a_floats + p.b_floats * (int64_t)threads) * sizeof(float);
+    /* Rounded up, so that a product with fewer rows or columns never needs more. */
+    int64_t a_floats = g->m * g->k > PACKED_A_FLOATS ? PACKED_A_FLOATS : 0;
+    a_floats = a_floats > p.a_floats ? a_floats : p.a_floats;
+    return (uint64_t)(a_floats + p.b_floats * (int64_t)threads) * sizeof(float);
 }
 
 /* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */

@@ -129,3 +129,47 @@ void flex_gather_f32(float *dst, const burn_operand *x)
         dst += n;
     } while (flex_step(outer, x->dims, index, 1, &strides, &offset));
 }
+
+const void *flex_line_get(uint8_t dtype, const burn_operand *x, int64_t offset, int64_t step,
+                          int64_t n, void *scratch)
+{
+    const char *data = (const char *)x->data + offset * (int64_t)flex_size(x->dtype);
+    if (x->dtype == dtype && step == 1) {
+        return data;
+    }
+    if (dtype == BURN_F32) {
+        flex_widen(scratch, data, x->dtype, step, n);
+        return scratch;
+    }
+    double *line = scratch;
+    for (int64_t i = 0; i < n; i++) {
+        line[i] = flex_load_f64(data, i * step, x->dtype);
+    }
+    return scratch;
+}
+
+void *flex_line_open(uint8_t dtype, const burn_operand *x, int64_t offset, int64_t step,
+                     void *scratch)
+{
+    if (x->dtype == dtype && step == 1) {
+        return (char *)x->data + offset * (int64_t)flex_size(x->dtype);
+    }
+    return scratch;
+}
+
+void flex_line_put(uint8_t dtype, const burn_operand *x, int64_t offset, int64_t step, int64_t n,
+                   const void *line)
+{
+    char *data = (char *)x->data + offset * (int64_t)flex_size(x->dtype);
+    if (x->dtype == dtype && step == 1) {
+        return; /* written in place */
+    }
+    if (dtype == BURN_F32 && step == 1) {
+        flex_narrow(data, x->dtype, line, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double value = flex_load_f64(line, i, dtype);
+        flex_store_f64(data, i * step, x->dtype, value);
+    }
+}

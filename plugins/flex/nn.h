@@ -104,4 +104,43 @@ static inline void flex_store_f64(void *data, int64_t i, uint8_t dtype, double v
 /* A whole operand of a float dtype, any strides, as dense f32. */
 void flex_gather_f32(float *dst, const burn_operand *x);
 
+/*
+ * Lines of operands, as the line tables want them: n elements `step` apart from `offset` on. An
+ * operand of the table's dtype with step 1 is used where it lies; others go through `scratch`,
+ * which holds flex_line_bytes(n). What was got for writing must be put.
+ */
+static inline uint64_t flex_line_bytes(int64_t n)
+{
+    return (uint64_t)flex_round_up(n, 8) * sizeof(double);
+}
+
+const void *flex_line_get(uint8_t dtype, const burn_operand *x, int64_t offset, int64_t step,
+                          int64_t n, void *scratch);
+void *flex_line_open(uint8_t dtype, const burn_operand *x, int64_t offset, int64_t step,
+                     void *scratch);
+void flex_line_put(uint8_t dtype, const burn_operand *x, int64_t offset, int64_t step, int64_t n,
+                   const void *line);
+
+/* A dense operand seen along one axis: item (outer, inner) starts at flex_axis_start. */
+typedef struct flex_axis {
+    int64_t outer;
+    int64_t n;
+    int64_t inner;
+} flex_axis;
+
+static inline flex_axis flex_axis_of(const burn_operand *x, int64_t axis)
+{
+    flex_axis a = {1, x->rank > 0 ? x->dims[axis] : 1, 1};
+    for (int64_t i = 0; i < (int64_t)x->rank; i++) {
+        a.outer *= i < axis ? x->dims[i] : 1;
+        a.inner *= i > axis ? x->dims[i] : 1;
+    }
+    return a;
+}
+
+static inline int64_t flex_axis_start(const flex_axis *a, int64_t item)
+{
+    return item / a->inner * a->n * a->inner + item % a->inner;
+}
+
 #endif /* BURN_PLUGINS_FLEX_NN_H */

@@ -5,77 +5,11 @@
  * Each check runs with one and with two threads and wants equal bits. References sum in f64. Shapes
  * lie around tile and block borders. Names carry the ids of the reported faults that they guard.
  */
-#include "nn_rig.h"
+#include "nn_checks.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static const burn_plugin *plugins[2];
-
-static const char *plugin_path(void)
-{
-    const char *path = getenv("BURN_TEST_FLEX");
-    return path != NULL ? path : "flex.so";
-}
-
-static int load(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < 2; i++) {
-        plugins[i] = rig_plugin(plugin_path(), i + 1);
-        if (plugins[i] == NULL) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-/* Runs with one thread, then with two into a second output; both must have equal bits. */
-static void run_both(rig_call *c)
-{
-    burn_err err = BURN_ERR_INIT;
-    int32_t code = rig_run(plugins[0], c, &err);
-    if (code != BURN_OK) {
-        print_message("op %d: %s\n", (int)c->op, err.text);
-    }
-    assert_int_equal(code, BURN_OK);
-    for (uint32_t i = 0; i < c->n_out; i++) {
-        rig_tensor *first = c->out[i];
-        rig_call again = *c;
-        rig_tensor spare[RIG_MAX];
-        for (uint32_t j = 0; j < c->n_out; j++) {
-            spare[j] = rig_new(c->out[j]->dtype, c->out[j]->rank, c->out[j]->dims);
-            again.out[j] = &spare[j];
-        }
-        assert_int_equal(rig_run(plugins[1], &again, &err), BURN_OK);
-        int64_t n = rig_numel(first);
-        for (int64_t k = 0; k < n; k++) {
-            double a = rig_at(first, k);
-            double b = rig_at(&spare[i], k);
-            if (memcmp(&a, &b, sizeof(a)) != 0) {
-                fail_msg("op %d output %u: element %lld is %a with 1 thread, %a with 2",
-                         (int)c->op, i, (long long)k, a, b);
-            }
-        }
-        for (uint32_t j = 0; j < c->n_out; j++) {
-            rig_free(&spare[j]);
-        }
-    }
-}
-
-static void close_to(double got, double want, double tolerance, const char *what, int64_t at)
-{
-    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= tolerance)) {
-        fail_msg("%s: element %lld is %.9g, not %.9g", what, (long long)at, got, want);
-    }
-}
 
 static double dot(const rig_tensor *x, const rig_tensor *y, int64_t i, int64_t j)
 {
@@ -98,11 +32,11 @@ static void check_matmul(uint8_t dtype, int64_t m, int64_t k, int64_t n, int ta,
     rig_tensor y = tb ? rig_swapped(&ys, 0, 1) : ys;
     rig_tensor z = rig_new(dtype, 2, (int64_t[]){m, n});
     rig_call c = {.op = BURN_OP_MATMUL, .in = {&x, &y}, .out = {&z}, .n_in = 2, .n_out = 1};
-    run_both(&c);
+    check_both(&c);
     int64_t total = m * n;
     int64_t step = total > 4000 ? total / 1999 : 1;
     for (int64_t p = 0; p < total; p += step) {
-        close_to(rig_at(&z, p), dot(&x, &y, p / n, p % n), tolerance, "matmul", p);
+        check_close(rig_at(&z, p), dot(&x, &y, p / n, p % n), tolerance, "matmul", p);
     }
     rig_free(&xs);
     rig_free(&ys);
@@ -155,7 +89,7 @@ static void test_matmul_other_dtypes(void **state)
         rig_set(&y, 0, 4);
         rig_set(&y, 1, 1);
         rig_call c = {.op = BURN_OP_MATMUL, .in = {&x, &y}, .out = {&z}, .n_in = 2, .n_out = 1};
-        run_both(&c);
+        check_both(&c);
         double want = exact[i] == BURN_U8 ? 244 : exact[i] == BURN_I8 ? -12 : 500;
         assert_true(rig_at(&z, 0) == want);
         rig_free(&x);
@@ -170,7 +104,7 @@ static void check_batch(int64_t b1, int64_t b2, int y_batched, int64_t m, int64_
     rig_tensor y = rig_random(BURN_F32, 3, (int64_t[]){y_batched ? b2 : 1, k, n}, 4);
     rig_tensor z = rig_new(BURN_F32, 4, (int64_t[]){b1, b2, m, n});
     rig_call c = {.op = BURN_OP_MATMUL, .in = {&x, &y}, .out = {&z}, .n_in = 2, .n_out = 1};
-    run_both(&c);
+    check_both(&c);
     for (int64_t p = 0; p < rig_numel(&z); p += 7) {
         int64_t j = p % n;
         int64_t row = p / n;
@@ -179,7 +113,7 @@ static void check_batch(int64_t b1, int64_t b2, int y_batched, int64_t m, int64_
         for (int64_t t = 0; t < k; t++) {
             sum += rig_at(&x, row * k + t) * rig_at(&y, ((y_batched ? item : 0) * k + t) * n + j);
         }
-        close_to(rig_at(&z, p), sum, 1e-4, "batched matmul", p);
+        check_close(rig_at(&z, p), sum, 1e-4, "batched matmul", p);
     }
     rig_free(&x);
     rig_free(&y);
@@ -207,7 +141,7 @@ static void test_b084_output_is_not_read(void **state)
     rig_tensor bias = rig_absent();
     rig_tensor z = rig_new(BURN_F32, 2, (int64_t[]){1, 1});
     rig_call c = {.op = BURN_OP_LINEAR, .in = {&x, &x, &bias}, .out = {&z}, .n_in = 3, .n_out = 1};
-    run_both(&c);
+    check_both(&c);
     assert_true(rig_at(&z, 0) == 1.0);
     rig_free(&x);
     rig_free(&z);
@@ -220,7 +154,7 @@ static void check_linear(uint8_t dtype, int64_t m, int64_t k, int64_t n, double 
     rig_tensor bias = rig_random(dtype, 1, (int64_t[]){n}, 7);
     rig_tensor z = rig_new(dtype, 3, (int64_t[]){2, m, n});
     rig_call c = {.op = BURN_OP_LINEAR, .in = {&x, &w, &bias}, .out = {&z}, .n_in = 3, .n_out = 1};
-    run_both(&c);
+    check_both(&c);
     rig_tensor flat = x;
     flat.rank = 2;
     flat.dims[0] = 2 * m;
@@ -229,7 +163,7 @@ static void check_linear(uint8_t dtype, int64_t m, int64_t k, int64_t n, double 
     flat.strides[1] = 1;
     for (int64_t p = 0; p < rig_numel(&z); p += 5) {
         double want = dot(&flat, &w, p / n, p % n) + rig_at(&bias, p % n);
-        close_to(rig_at(&z, p), want, tolerance, "linear", p);
+        check_close(rig_at(&z, p), want, tolerance, "linear", p);
     }
     rig_free(&x);
     rig_free(&w);
@@ -294,13 +228,6 @@ static void plain_conv(const rig_tensor *x, const rig_tensor *w, const rig_tenso
     }
 }
 
-static void compare(const rig_tensor *got, const double *want, double tolerance, const char *what)
-{
-    for (int64_t i = 0; i < rig_numel(got); i++) {
-        close_to(rig_at(got, i), want[i], tolerance, what, i);
-    }
-}
-
 typedef struct conv_case {
     int64_t n, c, h, w, o, kh, kw, stride, padding, dilation, groups;
 } conv_case;
@@ -324,8 +251,8 @@ static void check_conv(const conv_case *t, uint8_t dtype, double tolerance)
     rig_call c = {.op = BURN_OP_CONV2D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3, .n_out = 1};
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
-    compare(&y, ry, tolerance, "conv2d");
+    check_both(&c);
+    check_all(&y, ry, tolerance, "conv2d");
     a.size[0] = t->h;
     a.size[1] = t->w;
     rig_call ci = {.op = BURN_OP_CONV2D_GRAD_INPUT, .in = {&w, &g}, .out = {&gx}};
@@ -333,16 +260,16 @@ static void check_conv(const conv_case *t, uint8_t dtype, double tolerance)
     ci.n_out = 1;
     ci.attrs = &a;
     ci.attrs_size = (uint32_t)sizeof(a);
-    run_both(&ci);
-    compare(&gx, rx, tolerance, "conv2d_grad_input");
+    check_both(&ci);
+    check_all(&gx, rx, tolerance, "conv2d_grad_input");
     rig_call cw = ci;
     a.size[0] = t->kh;
     a.size[1] = t->kw;
     cw.op = BURN_OP_CONV2D_GRAD_WEIGHT;
     cw.in[0] = &x;
     cw.out[0] = &gw;
-    run_both(&cw);
-    compare(&gw, rw, tolerance * 4, "conv2d_grad_weight");
+    check_both(&cw);
+    check_all(&gw, rw, tolerance * 4, "conv2d_grad_weight");
     rig_tensor *all[] = {&x, &w, &g, &y, &gx, &gw};
     for (uint32_t i = 0; i < 6; i++) {
         rig_free(all[i]);
@@ -394,11 +321,11 @@ static void test_b104_stride_drops_tail(void **state)
     c.n_out = 1;
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
+    check_both(&c);
     c.op = BURN_OP_CONV2D_GRAD_WEIGHT;
     c.in[0] = &x;
     c.out[0] = &gw;
-    run_both(&c);
+    check_both(&c);
     for (int i = 0; i < 11; i++) {
         assert_true(rig_at(&gx, i) == (double)want_x[i]);
     }
@@ -426,7 +353,7 @@ static void test_b106_transposed_dilated(void **state)
     c.n_out = 1;
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
+    check_both(&c);
     for (int64_t p = 0; p < 3 * 97; p++) {
         double want = rig_at(&bias, p / 97);
         for (int64_t i = 0; i < 2 * 50 * 3; i++) {
@@ -436,7 +363,7 @@ static void test_b106_transposed_dilated(void **state)
                 want += rig_at(&x, ci * 50 + at) * rig_at(&w, (ci * 3 + p / 97) * 3 + i % 3);
             }
         }
-        close_to(rig_at(&y, p), want, 1e-5, "conv_transpose2d", p);
+        check_close(rig_at(&y, p), want, 1e-5, "conv_transpose2d", p);
     }
     rig_tensor *all[] = {&x, &w, &bias, &y};
     for (uint32_t i = 0; i < 4; i++) {
@@ -462,7 +389,7 @@ static void test_b108_groups(void **state)
     rig_call c = {.op = BURN_OP_CONV2D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3, .n_out = 1};
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
+    check_both(&c);
     static const struct {
         int at;
         double want[4];
@@ -493,7 +420,7 @@ static void test_conv1d(void **state)
     rig_call c = {.op = BURN_OP_CONV1D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3, .n_out = 1};
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
+    check_both(&c);
     for (int64_t p = 0; p < 80; p++) {
         double want = rig_at(&bias, p / 10 % 4);
         for (int64_t t = 0; t < 15; t++) {
@@ -502,7 +429,7 @@ static void test_conv1d(void **state)
                 want += rig_at(&x, (p / 40 * 3 + t / 5) * 20 + at) * rig_at(&w, p / 10 % 4 * 15 + t);
             }
         }
-        close_to(rig_at(&y, p), want, 1e-5, "conv1d", p);
+        check_close(rig_at(&y, p), want, 1e-5, "conv1d", p);
     }
     rig_free(&x);
     rig_free(&w);
@@ -541,7 +468,7 @@ static void test_b100_ceil_mode(void **state)
     rig_call c = {.op = BURN_OP_MAX_POOL2D, .in = {&x}, .out = {&y, &index}, .n_in = 1, .n_out = 2};
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
+    check_both(&c);
     static const double want[] = {1, 3, 5};
     for (int i = 0; i < 3; i++) {
         assert_true(rig_at(&y, i) == want[i]);
@@ -554,7 +481,7 @@ static void test_b100_ceil_mode(void **state)
     a.count_include_pad = 1;
     avg.attrs = &a;
     avg.attrs_size = (uint32_t)sizeof(a);
-    run_both(&avg);
+    check_both(&avg);
     assert_true(rig_at(&small, 0) == 3.0);
     rig_free(&x);
     rig_free(&y);
@@ -576,11 +503,11 @@ static void check_pool(uint8_t dtype, int64_t kernel, int64_t stride, int64_t pa
     rig_call c = {.op = BURN_OP_MAX_POOL2D, .in = {&x}, .out = {&y, &index}, .n_in = 1, .n_out = 2};
     c.attrs = &a;
     c.attrs_size = (uint32_t)sizeof(a);
-    run_both(&c);
+    check_both(&c);
     rig_call m = {.op = BURN_OP_AVG_POOL2D, .in = {&x}, .out = {&mean}, .n_in = 1, .n_out = 1};
     m.attrs = &a;
     m.attrs_size = (uint32_t)sizeof(a);
-    run_both(&m);
+    check_both(&m);
     double *want_gx = calloc((size_t)rig_numel(&x), sizeof(double));
     for (int64_t p = 0; p < rig_numel(&y); p++) {
         int64_t plane = p / (oh * ow);
@@ -602,9 +529,9 @@ static void check_pool(uint8_t dtype, int64_t kernel, int64_t stride, int64_t pa
                 at = yy * 17 + xx;
             }
         }
-        close_to(rig_at(&y, p), best, 0, "max_pool2d", p);
-        close_to(rig_at(&index, p), (double)at, 0, "max_pool2d index", p);
-        close_to(rig_at(&mean, p), sum / (double)n, dtype == BURN_F16 ? 1e-3 : 1e-6, "avg_pool2d", p);
+        check_close(rig_at(&y, p), best, 0, "max_pool2d", p);
+        check_close(rig_at(&index, p), (double)at, 0, "max_pool2d index", p);
+        check_close(rig_at(&mean, p), sum / (double)n, dtype == BURN_F16 ? 1e-3 : 1e-6, "avg_pool2d", p);
         want_gx[plane * 187 + at] += isnan(rig_at(&y, p)) ? 1.0 : rig_at(&y, p);
         rig_set(&y, p, isnan(rig_at(&y, p)) ? 1.0 : rig_at(&y, p));
     }
@@ -612,11 +539,11 @@ static void check_pool(uint8_t dtype, int64_t kernel, int64_t stride, int64_t pa
     b.n_out = 1;
     b.attrs = &a;
     b.attrs_size = (uint32_t)sizeof(a);
-    run_both(&b);
-    compare(&gx, want_gx, dtype == BURN_F16 ? 1e-2 : 1e-5, "max_pool2d_grad");
+    check_both(&b);
+    check_all(&gx, want_gx, dtype == BURN_F16 ? 1e-2 : 1e-5, "max_pool2d_grad");
     rig_set(&index, 5, 187);
     burn_err err = BURN_ERR_INIT;
-    assert_int_equal(rig_run(plugins[0], &b, &err), BURN_E_DATA);
+    assert_int_equal(rig_run(check_plugins[0], &b, &err), BURN_E_DATA);
     assert_non_null(strstr(err.text, "187"));
     rig_tensor *all[] = {&x, &y, &mean, &index, &gx};
     for (uint32_t i = 0; i < 5; i++) {
@@ -652,5 +579,5 @@ int main(void)
         cmocka_unit_test(test_b100_ceil_mode),
         cmocka_unit_test(test_pools),
     };
-    return cmocka_run_group_tests(tests, load, NULL);
+    return cmocka_run_group_tests(tests, check_load, NULL);
 }

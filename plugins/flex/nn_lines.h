@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * nn_lines.h - loops over dense lines behind softmax, norms, losses and optimizers, as a table.
+ *
+ * There is a table for f32 (once per ISA) and one for f64; f16 and bf16 are widened to f32 lines.
+ * Lines are void pointers to the table's element type, so that op files are written once. Sums are
+ * kept in f64, in a fixed number of lanes: their bits depend on the data only. To add a loop: a
+ * member here and its function in nn_lines_tmpl.h.
+ */
+#ifndef BURN_PLUGINS_FLEX_NN_LINES_H
+#define BURN_PLUGINS_FLEX_NN_LINES_H
+
+#include <stdint.h>
+
+typedef struct flex_adam {
+    double beta1;
+    double beta2;
+    double decay;     /* added to the gradient, times the parameter */
+    double shrink;    /* the parameter is multiplied by it first */
+    double step;      /* lr / (1 - beta1^t) */
+    double bias2;     /* 1 - beta2^t */
+    double eps;
+} flex_adam;
+
+typedef struct flex_sgd {
+    double lr;
+    double momentum;
+    double keep; /* 1 - dampening */
+    double decay;
+    int first;
+    int nesterov;
+} flex_sgd;
+
+typedef struct flex_lines {
+    uint8_t dtype; /* of the lines */
+    /* NaN if any is NaN; -inf for none. */
+    double (*max)(const void *x, int64_t n);
+    /* out[i] = exp(x[i] - shift); returns the sum. */
+    double (*exp)(void *out, const void *x, double shift, int64_t n);
+    double (*sum)(const void *x, int64_t n);
+    double (*sum_squares)(const void *x, double mean, int64_t n); /* of x - mean */
+    double (*dot)(const void *x, const void *y, int64_t n);
+    void (*scale)(void *out, const void *x, double by, int64_t n);
+    void (*add)(void *out, const void *x, double what, int64_t n);
+    /* out = y * (g - s); out = g - exp(y) * s */
+    void (*softmax_grad)(void *out, const void *y, const void *g, double s, int64_t n);
+    void (*log_softmax_grad)(void *out, const void *y, const void *g, double s, int64_t n);
+    /* out = (x - mean) * inv * gamma + beta, per element; gamma and beta may be NULL. */
+    void (*normalize)(void *out, const void *x, double mean, double inv, const void *gamma,
+                      const void *beta, int64_t n);
+    /* out = (x - mean) * by + beta, with numbers. */
+    void (*affine)(void *out, const void *x, double mean, double by, double beta, int64_t n);
+    /* sums[0] = sum of g * gamma, sums[1] = sum of g * gamma * (x - mean) * inv */
+    void (*norm_sums)(double sums[2], const void *x, const void *g, const void *gamma, double mean,
+                      double inv, int64_t n);
+    /* out = by * (g * gamma - c[0] - (x - mean) * inv * c[1]) */
+    void (*norm_grad)(void *out, const void *x, const void *g, const void *gamma, double mean,
+                      double inv, double by, const double c[2], int64_t n);
+    /* gamma[i] += g[i] * (x[i] - mean) * inv, beta[i] += g[i] */
+    void (*add_param_grads)(double *gamma, double *beta, const void *x, const void *g, double mean,
+                            double inv, int64_t n);
+    double (*sum_square_differences)(const void *x, const void *y, int64_t n);
+    void (*square_differences)(void *out, const void *x, const void *y, int64_t n);
+    void (*adam)(void *p, void *m, void *v, const void *g, const flex_adam *k, int64_t n);
+    void (*sgd)(void *p, void *velocity, const void *g, const flex_sgd *k, int64_t n);
+} flex_lines;
+
+extern const flex_lines flex_lines_f64;
+extern const flex_lines flex_lines_f32_baseline;
+#if defined(FLEX_HAS_X86_KERNELS)
+extern const flex_lines flex_lines_f32_avx2;
+extern const flex_lines flex_lines_f32_avx512;
+#endif
+
+/* The table for lines of operands of that dtype. */
+const flex_lines *flex_lines_of(uint8_t dtype);
+
+#endif /* BURN_PLUGINS_FLEX_NN_LINES_H */

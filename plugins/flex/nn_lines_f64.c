@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * nn_lines_f64.c - the f64 line table, and the choice of a table for a dtype.
+ */
+#include "nn_lines.h"
+
+#include "isa.h"
+
+#include <burn/dtype.h>
+#include <math.h>
+#include <stddef.h>
+
+#define TABLE flex_lines_f64
+#define TABLE_DTYPE BURN_F64
+#define T double
+#define EXP exp
+#define SQRT sqrt
+
+#include "nn_lines_tmpl.h"
+
+const flex_lines *flex_lines_of(uint8_t dtype)
+{
+    if (dtype == BURN_F64) {
+        return &flex_lines_f64;
+    }
+#if defined(FLEX_HAS_X86_KERNELS)
+    if (flex_isa == FLEX_ISA_AVX512) {
+        return &flex_lines_f32_avx512;
+    }
+    if (flex_isa == FLEX_ISA_AVX2) {
+        return &flex_lines_f32_avx2;
+    }
+#endif
+    return &flex_lines_f32_baseline;
+}

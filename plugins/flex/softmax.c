@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * softmax.c - rows of softmax, log_softmax and their gradients.
+ *
+ * Owns the walk over the lines of one axis; arithmetic is in the line tables (nn_lines.h). A line
+ * is shifted by its maximum, so a line of -inf gives NaN (0/0). Each line belongs to one task. To
+ * add an op over lines: a function like softmax_line and a row.
+ */
+#include "nn.h"
+#include "nn_lines.h"
+#include "rows.h"
+
+#include <math.h>
+
+/* out from a (and b, for gradients); all dense lines of the table's dtype. */
+typedef void (*line_fn)(const flex_lines *t, void *out, const void *a, const void *b, int64_t n);
+
+static void softmax_line(const flex_lines *t, void *out, const void *a, const void *b, int64_t n)
+{
+    (void)b;
+    double sum = t->exp(out, a, t->max(a, n), n);
+    t->scale(out, out, 1.0 / sum, n);
+}
+
+static void log_softmax_line(const flex_lines *t, void *out, const void *a, const void *b,
+                             int64_t n)
+{
+    (void)b;
+    double top = t->max(a, n);
+    double sum = t->exp(out, a, top, n);
+    t->affine(out, a, top, 1.0, -log(sum), n);
+}
+
+static void softmax_grad_line(const flex_lines *t, void *out, const void *y, const void *g,
+                              int64_t n)
+{
+    t->softmax_grad(out, y, g, t->dot(y, g, n), n);
+}
+
+static void log_softmax_grad_line(const flex_lines *t, void *out, const void *y, const void *g,
+                                  int64_t n)
+{
+    t->log_softmax_grad(out, y, g, t->sum(g, n), n);
+}
+
+typedef struct line_job {
+    const flex_lines *table;
+    const burn_call *call;
+    line_fn fn;
+    flex_axis axis;
+    char *scratch;
+    uint64_t slot_bytes;
+} line_job;
+
+enum { LINES = 3 }; /* a, b, out */
+
+static void one_line(void *ctx, int64_t item, uint32_t slot)
+{
+    const line_job *job = ctx;
+    uint8_t dtype = job->table->dtype;
+    int64_t n = job->axis.n;
+    int64_t step = job->axis.inner;
+    int64_t start = flex_axis_start(&job->axis, item);
+    char *scratch = job->scratch + slot * job->slot_bytes;
+    uint64_t bytes = flex_line_bytes(n);
+    const burn_operand *out = flex_out(job->call, 0);
+    const void *in[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < job->call->n_in; i++) {
+        in[i] = flex_line_get(dtype, flex_in(job->call, i), start, step, n, scratch + i * bytes);
+    }
+    void *line = flex_line_open(dtype, out, start, step, scratch + 2 * bytes);
+    job->fn(job->table, line, in[0], in[1], n);
+    flex_line_put(dtype, out, start, step, n, line);
+}
+
+static void lines_of(const burn_call *call, flex_axis *axis)
+{
+    const burn_attrs_axis *attrs = call->attrs;
+    *axis = flex_axis_of(flex_in(call, 0), attrs->axis);
+}
+
+/* Lines of f32 and f64 along the last axis are used where they lie. */
+static int needs_scratch(const burn_call *call, const flex_axis *axis)
+{
+    return axis->inner != 1 || flex_in(call, 0)->dtype != flex_lines_of(flex_in(call, 0)->dtype)->dtype;
+}
+
+static int32_t prepare(const burn_call *call, burn_prepared *out)
+{
+    flex_axis axis;
+    lines_of(call, &axis);
+    if (!needs_scratch(call, &axis)) {
+        return BURN_OK;
+    }
+    return flex_want_workspace(out, LINES * flex_line_bytes(axis.n) * flex_thread_count());
+}
+
+static void many_lines(void *ctx, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        one_line(ctx, i, 0);
+    }
+}
+
+static int32_t launch(const burn_call *call, line_fn fn)
+{
+    line_job job = {.table = flex_lines_of(flex_in(call, 0)->dtype), .call = call, .fn = fn};
+    lines_of(call, &job.axis);
+    int64_t items = job.axis.outer * job.axis.inner;
+    if (items == 0 || job.axis.n == 0) {
+        return BURN_OK;
+    }
+    job.slot_bytes = LINES * flex_line_bytes(job.axis.n);
+    job.scratch = flex_workspace(call);
+    if (!needs_scratch(call, &job.axis)) {
+        job.slot_bytes = 0;
+        flex_ranges(items, (FLEX_GRAIN / 2 + job.axis.n - 1) / job.axis.n, many_lines, &job);
+        return BURN_OK;
+    }
+    if (job.scratch == NULL) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "softmax: the call has no workspace");
+    }
+    uint32_t slots = items * job.axis.n < FLEX_GRAIN ? 1 : flex_slots(items);
+    flex_share(items, slots, one_line, &job);
+    return BURN_OK;
+}
+
+#define LINE_FNS(name)                                                                             \
+    static int32_t launch_##name(const burn_call *call)                                            \
+    {                                                                                              \
+        return launch(call, name##_line);                                                          \
+    }
+LINE_FNS(softmax)
+LINE_FNS(log_softmax)
+LINE_FNS(softmax_grad)
+LINE_FNS(log_softmax_grad)
+
+#define DENSE BURN_LAYOUT_CONTIGUOUS
+static const burn_slot forward_slots[] = {
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 0, 0),
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
+};
+static const burn_slot grad_slots[] = {
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 0, 0),
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
+    FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
+};
+
+/* clang-format off */
+const burn_row flex_rows_softmax[] = {
+    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX, forward_slots, 0, "flex.softmax", prepare, launch_softmax),
+    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX, forward_slots, 0, "flex.log_softmax", prepare, launch_log_softmax),
+    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX_GRAD, grad_slots, 0, "flex.softmax_grad", prepare, launch_softmax_grad),
+    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX_GRAD, grad_slots, 0, "flex.log_softmax_grad", prepare, launch_log_softmax_grad),
+};
+/* clang-format on */
+const uint32_t flex_rows_softmax_count = FLEX_COUNT(flex_rows_softmax);
