@@ -35,6 +35,7 @@ typedef struct named {
     char *name;
     char *text; /* metadata */
     burni_bpk_scalar scalar;
+    uint32_t order; /* of the call that added it */
 } named;
 
 typedef struct named_list {
@@ -159,19 +160,15 @@ int32_t burni_bpk_add_tensor(burni_bpk_writer *writer, const burni_bpk_source *s
     return BURN_OK;
 }
 
-/* The element of that name, made when it is new; NULL: out of memory or over the limit. */
+/* A new element of that name; NULL: out of memory or over the limit. */
 static named *element(named_list *list, const char *name)
 {
-    for (uint32_t i = 0; i < list->n; i++) {
-        if (strcmp(list->items[i].name, name) == 0) {
-            return &list->items[i];
-        }
+    if (list->n == BURNI_BPK_MAX_TENSORS) {
+        return NULL;
     }
     if (list->n == list->room) {
         uint32_t room = list->room == 0 ? 16 : 2 * list->room;
-        named *larger = list->n == BURNI_BPK_MAX_TENSORS
-                            ? NULL
-                            : burni_realloc(list->items, room * sizeof(named));
+        named *larger = burni_realloc(list->items, room * sizeof(named));
         if (larger == NULL) {
             return NULL;
         }
@@ -184,8 +181,17 @@ static named *element(named_list *list, const char *name)
     if (item->name == NULL) {
         return NULL;
     }
-    list->n++;
+    item->order = list->n++;
     return item;
+}
+
+static int32_t list_full(const named_list *list, burn_err *err)
+{
+    if (list->n < BURNI_BPK_MAX_TENSORS) {
+        return no_memory(err);
+    }
+    return burni_fail(err, BURN_E_LIMIT, "burnpack: a file holds at most %u texts or scalars",
+                      BURNI_BPK_MAX_TENSORS);
 }
 
 int32_t burni_bpk_add_metadata(burni_bpk_writer *writer, const char *key, const char *value,
@@ -202,9 +208,8 @@ int32_t burni_bpk_add_metadata(burni_bpk_writer *writer, const char *key, const 
     named *item = text != NULL ? element(&writer->metadata, key) : NULL;
     if (item == NULL) {
         burni_free(text);
-        return no_memory(err);
+        return list_full(&writer->metadata, err);
     }
-    burni_free(item->text);
     item->text = text;
     return BURN_OK;
 }
@@ -222,7 +227,7 @@ int32_t burni_bpk_add_scalar(burni_bpk_writer *writer, const burni_bpk_scalar *s
     }
     named *item = element(&writer->scalars, scalar->name);
     if (item == NULL) {
-        return no_memory(err);
+        return list_full(&writer->scalars, err);
     }
     item->scalar = *scalar;
     item->scalar.name = item->name;
@@ -376,7 +381,33 @@ static int by_entry_name(const void *a, const void *b)
 
 static int by_named(const void *a, const void *b)
 {
-    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+    const named *x = a;
+    const named *y = b;
+    int order = strcmp(x->name, y->name);
+    if (order != 0) {
+        return order;
+    }
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Sorts by name; of several with one name the last stays. */
+static void settle(named_list *list)
+{
+    uint32_t kept = 0;
+    if (list->n > 1) {
+        qsort(list->items, list->n, sizeof(named), by_named);
+    }
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (i + 1 < list->n && strcmp(list->items[i].name, list->items[i + 1].name) == 0) {
+            burni_free(list->items[i].name);
+            burni_free(list->items[i].text);
+            continue;
+        }
+        list->items[kept] = list->items[i];
+        list->items[kept].order = kept;
+        kept++;
+    }
+    list->n = kept;
 }
 
 static uint64_t aligned(uint64_t at)
@@ -421,7 +452,6 @@ static int32_t put_tensors(burni_bpk_writer *w, blob *b, burn_err *err)
 static void put_lists(burni_bpk_writer *w, blob *b)
 {
     if (w->metadata.n > 0) {
-        qsort(w->metadata.items, w->metadata.n, sizeof(named), by_named);
         put_text(b, "metadata");
         put_map(b, w->metadata.n);
     }
@@ -430,7 +460,6 @@ static void put_lists(burni_bpk_writer *w, blob *b)
         put_text(b, w->metadata.items[i].text);
     }
     if (w->scalars.n > 0) {
-        qsort(w->scalars.items, w->scalars.n, sizeof(named), by_named);
         put_text(b, "scalars");
         put_map(b, w->scalars.n);
     }
@@ -443,6 +472,8 @@ static int32_t make_plan(burni_bpk_writer *w, plan *p, burn_err *err)
 {
     memset(p, 0, sizeof(*p));
     uint64_t end = place_tensors(w);
+    settle(&w->metadata);
+    settle(&w->scalars);
     put_map(&p->metadata, 1u + (w->metadata.n > 0) + (w->scalars.n > 0));
     int32_t code = put_tensors(w, &p->metadata, err);
     put_lists(w, &p->metadata);
