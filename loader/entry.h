@@ -171,7 +171,6 @@ int32_t burni_check_size(burni_entry *e, const char *what, uint64_t size, uint64
 
 /* The host's services, with `abi` set. */
 void burni_host_init(burn_host *host, uint32_t abi);
-uint32_t burni_thread_budget(void);
 /* Drops the options that were set. Tests only. */
 void burni_host_forget(void);
 

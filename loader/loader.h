@@ -82,4 +82,7 @@ int32_t burni_loader_set_option(const char *name, const char *value, burn_err *e
 /* Value of an option as set, else of BURN_<name>; NULL when neither is. */
 const char *burni_loader_option(const char *name);
 
+/* How many threads a CPU backend may use: option THREADS, else the cores it may run on. */
+uint32_t burni_thread_budget(void);
+
 #endif /* BURN_LOADER_H */
