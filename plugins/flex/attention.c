@@ -65,7 +65,7 @@ static void make_attention(const burn_call *call, int gradient, flex_attention *
     const burn_operand *q = flex_in(call, 0);
     const burn_operand *v = flex_in(call, 2);
     memset(a, 0, sizeof(*a));
-    list->n = 0;
+    memset(list, 0, sizeof(*list));
     a->b = q->dims[0];
     a->h = q->dims[1];
     a->s = q->dims[2];
