@@ -176,6 +176,7 @@ struct conf_report {
     uint64_t n_failed;
     uint64_t n_skipped;
     uint64_t seed;
+    uint64_t digest; /* of the bits of all forward results */
     int verbose;
     struct conf_entry *entries; /* kept for the files */
     uint64_t n_entries;
@@ -191,6 +192,8 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
 /* One result; `detail` is the layout of a forward check, "" elsewhere. */
 void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* Mixes the bits of a result into the digest. */
+void conf_digest(conf_report *report, conf_arena *arena, const conf_value *value);
 int conf_write_json(const conf_report *report, const char *path);
 int conf_write_junit(const conf_report *report, const char *path);
 void conf_report_free(conf_report *report);

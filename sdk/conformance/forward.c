@@ -57,6 +57,7 @@ void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, 
         return;
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
+        conf_digest(report, c->arena, &got[j]);
         int unread = c->def->effect == BURN_EFFECT_STATE && got[j].meta.kind == BURN_ABSENT;
         double tolerance = layout_tolerance(c, layout, c->out[j].meta.dtype);
         if (!unread && !conf_compare(&got[j], &c->out[j], tolerance, text, sizeof(text))) {

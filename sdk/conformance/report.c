@@ -89,6 +89,18 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
                 (int)code, text[0] != '\0' ? text : "(no text)");
 }
 
+void conf_digest(conf_report *report, conf_arena *arena, const conf_value *value)
+{
+    if (value->meta.kind == BURN_ABSENT) {
+        return;
+    }
+    const unsigned char *bytes = conf_bytes(arena, value);
+    uint64_t size = value->n * burn_element_size(value->meta.dtype);
+    for (uint64_t i = 0; i < size; i++) {
+        report->digest = (report->digest ^ bytes[i]) * UINT64_C(1099511628211);
+    }
+}
+
 static void put_json(FILE *file, const char *text)
 {
     (void)fputc('"', file);
