@@ -11,6 +11,7 @@
 #include <burn/call.h>
 #include <burn_sdk/half.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +137,7 @@ static burn_value *failed(eval_builder *e, int32_t code, const char *text)
     burn_meta meta = {0, BURN_TENSOR, BURN_DTYPE_NONE, 0, 0, {0}};
     eval_value *v = new_value(e, &meta);
     v->code = code;
-    strncpy(v->text, text, sizeof(v->text) - 1);
+    (void)snprintf(v->text, sizeof(v->text), "%s", text);
     return handle_of(v);
 }
 
