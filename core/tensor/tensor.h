@@ -155,6 +155,8 @@ typedef struct burni_thread {
     uint32_t *scope_marks;
     uint32_t n_marks;
     uint32_t cap_marks;
+    uint32_t lost_marks; /* scopes that could not be opened; they end without effect */
+    struct burni_stream *holding; /* the stream whose lock this thread has, NULL: none */
     uint32_t no_grad;
     uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
     uint32_t decompose; /* force decompositions (tests) */

@@ -94,10 +94,16 @@ void burn_scope_begin(void)
     if (thread == NULL) {
         return;
     }
+    if (thread->lost_marks > 0) {
+        thread->lost_marks++;
+        return;
+    }
     if (thread->n_marks == thread->cap_marks) {
         uint32_t cap = thread->cap_marks > 0 ? 2 * thread->cap_marks : 32;
         uint32_t *marks = burni_realloc(thread->scope_marks, cap * sizeof(*marks));
         if (marks == NULL) {
+            /* Its temporaries fall to the outer scope; its end must not end that one. */
+            thread->lost_marks++;
             return;
         }
         thread->scope_marks = marks;
@@ -109,13 +115,21 @@ void burn_scope_begin(void)
 void burn_scope_end_with(burn_tensor *const *results, uint32_t n)
 {
     burni_thread *thread = burni_thread_current;
-    if (thread == NULL || thread->n_marks == 0) {
+    if (thread == NULL) {
+        return;
+    }
+    if (thread->lost_marks > 0) {
+        thread->lost_marks--;
+        return;
+    }
+    if (thread->n_marks == 0) {
         return;
     }
     uint32_t floor = thread->scope_marks[thread->n_marks - 1];
     for (uint32_t i = 0; i < n; i++) {
         /* Only what this scope holds moves out; a result of an outer scope stays where it is. */
-        if (results[i] != NULL && results[i]->scope_slot > floor) {
+        if (results[i] != NULL && results[i]->scope_slot > floor &&
+            results[i]->scope_slot != UINT32_MAX) {
             thread->scope_items[results[i]->scope_slot - 1] = NULL;
             results[i]->scope_slot = UINT32_MAX;
         }
