@@ -16,7 +16,7 @@ static void *library;
 static burn_plugin_query_fn query;
 static const char *wanted_isa;
 static uint32_t n_threads = 4;
-burn_err fixture_error = BURN_ERR_INIT;
+_Thread_local burn_err fixture_error = BURN_ERR_INIT;
 
 static void *host_alloc(uint64_t bytes)
 {

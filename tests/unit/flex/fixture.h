@@ -62,7 +62,7 @@ int32_t run(uint64_t op, const void *attrs, uint32_t n_in, tensor **in, uint32_t
             tensor **out);
 int32_t run1(uint64_t op, const void *attrs, tensor *x, tensor *z);
 int32_t run2(uint64_t op, const void *attrs, tensor *x, tensor *y, tensor *z);
-extern burn_err fixture_error;
+extern _Thread_local burn_err fixture_error;
 
 /* Distance in units of the last place of `want` rounded to f32. */
 double ulp_f32(float got, double want);

@@ -641,12 +641,13 @@ static void clamp_and_where(void **state)
                 assert_true(get(&z, i) == want);
             }
             tensor cond;
+            tensor five;
             make1(&cond, BURN_BOOL, 67);
             for (int64_t i = 0; i < 67; i++) {
                 cond.memory[i] = (unsigned char)(i % 2 * 3);
             }
-            make_imm(&hi, dtypes[d], 5);
-            tensor *pick[3] = {&cond, &x, &hi};
+            make_imm(&five, dtypes[d], 5);
+            tensor *pick[3] = {&cond, &x, &five};
             assert_int_equal(run(BURN_OP_WHERE, NULL, 3, pick, 1, out), BURN_OK);
             for (int64_t i = 0; i < 67; i++) {
                 assert_true(get(&z, i) == (i % 2 != 0 ? get(&x, i) : 5.0));
@@ -656,6 +657,7 @@ static void clamp_and_where(void **state)
             unmake(&lo);
             unmake(&hi);
             unmake(&cond);
+            unmake(&five);
         }
     }
 }
