@@ -96,7 +96,8 @@ int32_t burn_memory_report(const burn_device *device, burn_memory *out, burn_err
     int64_t peak = 0;
     (void)pthread_mutex_lock(&core->lock);
     for (burni_stream *s = core->streams; s != NULL; s = s->next) {
-        in_use += atomic_load_explicit(&s->cache.in_use, memory_order_relaxed);
+        in_use += atomic_load_explicit(&s->cache.in_use, memory_order_relaxed) -
+                  atomic_load_explicit(&s->cache.given_back, memory_order_relaxed);
         peak += atomic_load_explicit(&s->cache.peak, memory_order_relaxed);
     }
     (void)pthread_mutex_unlock(&core->lock);
@@ -106,7 +107,9 @@ int32_t burn_memory_report(const burn_device *device, burn_memory *out, burn_err
     out->peak_reserved = atomic_load(&core->pool.peak_reserved);
     out->limit = atomic_load(&core->pool.limit);
     out->n_allocations = atomic_load(&core->pool.n_allocations);
+    (void)pthread_mutex_lock(&core->pool.lock);
     out->n_pages = core->pool.n_pages;
+    (void)pthread_mutex_unlock(&core->pool.lock);
     return BURN_OK;
 }
 
@@ -117,7 +120,9 @@ void burn_memory_trim(burn_device *device)
         thread != NULL && device != NULL ? burni_stream_get(thread, device->core, NULL) : NULL;
     if (stream != NULL) {
         burni_stream_drain(stream);
+        int locked = burni_stream_lock(stream);
         burni_pool_trim(&device->core->pool, &stream->cache);
+        burni_stream_unlock(stream, locked);
     }
 }
 

@@ -118,14 +118,16 @@ static int32_t read_window(uint32_t *out, burn_err *err)
 
 /* ---- opening ------------------------------------------------------------------------------------------ */
 
-static void quiesce(void *user)
+/* The cache may be that of another thread's stream, which the caller drains. */
+static void quiesce(void *user, burni_cache *cache)
 {
     burni_device *device = user;
-    burni_thread *thread = burni_thread_current;
-    burni_stream *s = thread != NULL ? thread->streams[device->index] : NULL;
-    if (s != NULL && !device->synchronous) {
-        uint64_t point = atomic_load(&s->submitted);
-        (void)device->api->host_wait(s->queue, point, UINT64_MAX, NULL);
+    burni_stream *s =
+        (burni_stream *)(void *)((char *)cache - offsetof(burni_stream, cache));
+    uint64_t point = atomic_load(&s->submitted);
+    if (!device->synchronous && point > 0) {
+        burn_err err = BURN_ERR_INIT;
+        (void)device->api->host_wait(s->queue, point, UINT64_MAX, &err);
     }
 }
 

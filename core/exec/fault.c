@@ -9,20 +9,28 @@
 
 #include <string.h>
 
-#define MAX_PARENTS 16
+/* So many open words may stand behind one launch before it waits for a look at them. */
+#define MAX_PARENTS 64
 /* So many words may wait for a look before the stream pauses for one. */
 #define MAX_OPEN_FAULTS 1024
 
 /* ---- faults ---------------------------------------------------------------------------------- */
+
+/* A fault that was looked at needs its parents no more; so chains stay short. */
+static void drop_parents(burni_fault *f)
+{
+    for (uint32_t i = 0; i < f->n_parents; i++) {
+        burni_fault_unref(f->parents[i]);
+    }
+    f->n_parents = 0;
+}
 
 void burni_fault_unref(burni_fault *fault)
 {
     if (fault == NULL || atomic_fetch_sub_explicit(&fault->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    for (uint32_t i = 0; i < fault->n_parents; i++) {
-        burni_fault_unref(fault->parents[i]);
-    }
+    drop_parents(fault);
     if (fault->block != NULL) {
         burni_device *device = fault->stream->device;
         burni_pool_give_shared(&device->pool, fault->block, burni_snapshot_take(device));
@@ -31,25 +39,63 @@ void burni_fault_unref(burni_fault *fault)
     burni_free(fault);
 }
 
-/* Open faults of the inputs, each once. */
-static uint32_t collect(const burni_launch *launch, burni_fault **found)
+/* Faults found behind the inputs of a launch, with a reference each. */
+typedef struct found {
+    burni_fault *faults[MAX_PARENTS];
+    uint32_t n;
+    uint32_t full; /* there was no room for one */
+} found;
+
+static void note(found *list, burni_fault *f)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < launch->n_in && n < MAX_PARENTS; i++) {
-        burni_storage *s = launch->storages[i];
-        burni_fault *f = s != NULL ? s->fault : NULL;
-        if (f == NULL || atomic_load(&f->state) == 1) {
-            continue;
-        }
-        int known = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            known |= found[k] == f;
-        }
-        if (!known) {
-            found[n++] = f;
+    if (atomic_load_explicit(&f->state, memory_order_acquire) == 1) {
+        return;
+    }
+    for (uint32_t k = 0; k < list->n; k++) {
+        if (list->faults[k] == f) {
+            return;
         }
     }
-    return n;
+    if (list->n == MAX_PARENTS) {
+        list->full = 1;
+        return;
+    }
+    atomic_fetch_add(&f->refs, 1);
+    list->faults[list->n++] = f;
+}
+
+static void forget(found *list)
+{
+    for (uint32_t k = 0; k < list->n; k++) {
+        burni_fault_unref(list->faults[k]);
+    }
+    list->n = 0;
+}
+
+/* Words behind the inputs that nobody looked at yet, or that failed, each once. A fault without a
+ * word of its own only joins others: those are taken, so that joins never chain. What is
+ * overwritten unread passes nothing on. */
+static void collect(burni_device *device, const burni_launch *launch, found *list)
+{
+    list->n = 0;
+    list->full = 0;
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        burni_storage *s = launch->storages[i];
+        burni_fault *f = s != NULL && (i >= 32 || (launch->overwrite >> i & 1) == 0) ? s->fault
+                                                                                     : NULL;
+        if (f == NULL) {
+            continue;
+        }
+        if (f->block != NULL) {
+            note(list, f);
+            continue;
+        }
+        (void)pthread_mutex_lock(&device->fault_lock);
+        for (uint32_t k = 0; k < f->n_parents; k++) {
+            note(list, f->parents[k]);
+        }
+        (void)pthread_mutex_unlock(&device->fault_lock);
+    }
 }
 
 static int32_t add_word(burni_stream *stream, burni_fault *f, burn_operand *word, burn_err *err)
@@ -66,73 +112,6 @@ static int32_t add_word(burni_stream *stream, burni_fault *f, burn_operand *word
     word->offset = f->block->offset;
     word->data = f->block->page->host != NULL ? f->block->page->host + f->block->offset : NULL;
     return api->fill(stream->queue, word->buffer, word->offset, sizeof(burn_fault), 0, err);
-}
-
-int32_t burni_fault_for_launch(burni_stream *stream, const burni_launch *launch, burni_fault **out,
-                               burn_operand *word, burn_err *err)
-{
-    burni_fault *parents[MAX_PARENTS];
-    if (stream->n_open_faults >= MAX_OPEN_FAULTS) {
-        int32_t looked = burni_stream_look_at_faults(stream, err);
-        if (looked != BURN_OK) {
-            return looked;
-        }
-    }
-    uint32_t n = collect(launch, parents);
-    int own = (launch->resolved->row->flags & BURN_ROW_FAULTS) != 0;
-    *out = NULL;
-    if (!own && n == 0) {
-        return BURN_OK;
-    }
-    if (!own && n == 1) {
-        atomic_fetch_add(&parents[0]->refs, 1);
-        *out = parents[0];
-        return BURN_OK;
-    }
-    burni_fault *f = burni_calloc(1, sizeof(*f) + n * sizeof(f->parents[0]));
-    if (f == NULL) {
-        return burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
-    }
-    atomic_init(&f->refs, 1);
-    f->stream = stream;
-    f->op = launch->op;
-    if (own) {
-        int32_t rc = add_word(stream, f, word, err);
-        if (rc != BURN_OK) {
-            burni_fault_unref(f);
-            return rc;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        atomic_fetch_add(&parents[i]->refs, 1);
-        f->parents[f->n_parents++] = parents[i];
-    }
-    if (own) {
-        atomic_fetch_add(&f->refs, 1);
-        f->next_open = stream->open_faults;
-        stream->open_faults = f;
-        stream->n_open_faults++;
-    }
-    *out = f;
-    return BURN_OK;
-}
-
-void burni_fault_attach(const burni_launch *launch, burni_fault *fault, uint64_t point)
-{
-    if (fault != NULL && fault->block != NULL && fault->point == 0) {
-        fault->point = point;
-    }
-    for (uint32_t j = 0; j < launch->n_out; j++) {
-        burni_storage *s = launch->storages[launch->n_in + j];
-        if (s == NULL || s->fault == fault) {
-            continue;
-        }
-        burni_fault_unref(s->fault);
-        s->fault = fault;
-        if (fault != NULL) {
-            atomic_fetch_add(&fault->refs, 1);
-        }
-    }
 }
 
 static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word)
@@ -155,7 +134,7 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
     return burni_cause_new(&err);
 }
 
-/* Looks at a fault and those it depends on. Returns the first cause, NULL when all is well. */
+/* Looks at a fault and those it depends on, under the fault lock and the stream's. Returns the first cause, NULL when all is well. */
 static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, int32_t *rc)
 {
     int32_t state = atomic_load_explicit(&f->state, memory_order_acquire);
@@ -164,11 +143,17 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
     }
     for (uint32_t i = 0; i < f->n_parents; i++) {
         burni_cause *cause = look(stream, f->parents[i], err, rc);
+        if (cause != NULL) {
+            f->cause = burni_cause_ref(cause);
+            atomic_store_explicit(&f->state, 2, memory_order_release);
+        }
         if (cause != NULL || *rc != BURN_OK) {
             return cause;
         }
     }
+    drop_parents(f);
     if (f->block == NULL) {
+        atomic_store_explicit(&f->state, 1, memory_order_release);
         return NULL;
     }
     const burn_device_api *api = stream->device->api;
@@ -198,27 +183,136 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
     return f->cause;
 }
 
+/* The words behind a launch, looked at first when there are too many of them. */
+static int32_t collect_few(burni_stream *stream, const burni_launch *launch, found *list,
+                           burn_err *err)
+{
+    burni_device *device = stream->device;
+    int32_t rc = BURN_OK;
+    if (stream->n_open_faults >= MAX_OPEN_FAULTS) {
+        rc = burni_stream_look_at_faults(stream, err);
+    }
+    collect(device, launch, list);
+    while (rc == BURN_OK && list->full) {
+        burni_cause *cause = NULL;
+        (void)pthread_mutex_lock(&device->fault_lock);
+        for (uint32_t k = 0; k < list->n && rc == BURN_OK && cause == NULL; k++) {
+            cause = look(stream, list->faults[k], err, &rc);
+        }
+        (void)pthread_mutex_unlock(&device->fault_lock);
+        if (cause != NULL) {
+            /* One failure is enough: the launch depends on it. */
+            list->full = 0;
+            return rc;
+        }
+        forget(list);
+        collect(device, launch, list);
+    }
+    return rc;
+}
+
+static burni_fault *fault_new(burni_stream *stream, const burni_launch *launch, const found *list)
+{
+    burni_fault *f = burni_calloc(1, sizeof(*f) + list->n * sizeof(f->parents[0]));
+    if (f == NULL) {
+        return NULL;
+    }
+    atomic_init(&f->refs, 1);
+    f->stream = stream;
+    f->op = launch->op;
+    for (uint32_t i = 0; i < list->n; i++) {
+        atomic_fetch_add(&list->faults[i]->refs, 1);
+        f->parents[f->n_parents++] = list->faults[i];
+    }
+    return f;
+}
+
+static int32_t make_fault(burni_stream *stream, const burni_launch *launch, const found *list,
+                          burni_fault **out, burn_operand *word, burn_err *err)
+{
+    int own = (launch->resolved->row->flags & BURN_ROW_FAULTS) != 0;
+    if (!own && list->n == 0) {
+        return BURN_OK;
+    }
+    if (!own && list->n == 1) {
+        atomic_fetch_add(&list->faults[0]->refs, 1);
+        *out = list->faults[0];
+        return BURN_OK;
+    }
+    burni_fault *f = fault_new(stream, launch, list);
+    if (f == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+    }
+    if (own) {
+        int32_t rc = add_word(stream, f, word, err);
+        if (rc != BURN_OK) {
+            burni_fault_unref(f);
+            return rc;
+        }
+        atomic_fetch_add(&f->refs, 1);
+        f->next_open = stream->open_faults;
+        stream->open_faults = f;
+        stream->n_open_faults++;
+    }
+    *out = f;
+    return BURN_OK;
+}
+
+int32_t burni_fault_for_launch(burni_stream *stream, const burni_launch *launch, burni_fault **out,
+                               burn_operand *word, burn_err *err)
+{
+    found list;
+    *out = NULL;
+    int32_t rc = collect_few(stream, launch, &list, err);
+    if (rc == BURN_OK) {
+        rc = make_fault(stream, launch, &list, out, word, err);
+    }
+    forget(&list);
+    return rc;
+}
+
+void burni_fault_attach(const burni_launch *launch, burni_fault *fault, uint64_t point)
+{
+    if (fault != NULL && fault->block != NULL && fault->point == 0) {
+        fault->point = point;
+    }
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s == NULL || s->fault == fault) {
+            continue;
+        }
+        burni_fault_unref(s->fault);
+        s->fault = fault;
+        if (fault != NULL) {
+            atomic_fetch_add(&fault->refs, 1);
+        }
+    }
+}
+
 int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
 {
     burni_stream *stream = burni_stream_get(thread, s->device, err);
     if (stream == NULL) {
         return BURN_E_NO_MEMORY;
     }
-    (void)pthread_mutex_lock(&s->device->fault_lock);
     int32_t rc = BURN_OK;
+    int locked = burni_stream_lock(stream);
+    (void)pthread_mutex_lock(&s->device->fault_lock);
     burni_cause *cause = look(stream, s->fault, err, &rc);
-    (void)pthread_mutex_unlock(&s->device->fault_lock);
     if (cause != NULL) {
         burni_storage_fail(s, cause);
         burni_cause_write(cause, err);
-        return cause->code;
+        rc = cause->code;
     }
+    (void)pthread_mutex_unlock(&s->device->fault_lock);
+    burni_stream_unlock(stream, locked);
     return rc;
 }
 
 int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err)
 {
     int32_t rc = BURN_OK;
+    int locked = burni_stream_lock(stream);
     burni_fault *open = stream->open_faults;
     stream->open_faults = NULL;
     stream->n_open_faults = 0;
@@ -233,6 +327,7 @@ int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err)
         burni_fault_unref(f);
     }
     (void)pthread_mutex_unlock(&stream->device->fault_lock);
+    burni_stream_unlock(stream, locked);
     return rc;
 }
 

@@ -16,21 +16,25 @@
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
-static int lock_stream(burni_stream *stream)
+int burni_stream_lock(burni_stream *stream)
 {
-    burni_thread *me = burni_thread_get();
-    if (atomic_load_explicit(&stream->holder, memory_order_relaxed) == me && me != NULL) {
+    burni_thread *me = burni_thread_current;
+    if (stream->window <= 1 || (me != NULL && me->holding == stream)) {
         return 0;
     }
     (void)pthread_mutex_lock(&stream->lock);
-    atomic_store_explicit(&stream->holder, me, memory_order_relaxed);
+    if (me != NULL) {
+        me->holding = stream;
+    }
     return 1;
 }
 
-static void unlock_stream(burni_stream *stream, int locked)
+void burni_stream_unlock(burni_stream *stream, int locked)
 {
     if (locked) {
-        atomic_store_explicit(&stream->holder, NULL, memory_order_relaxed);
+        if (burni_thread_current != NULL) {
+            burni_thread_current->holding = NULL;
+        }
         (void)pthread_mutex_unlock(&stream->lock);
     }
 }
@@ -108,9 +112,12 @@ int32_t burni_storage_back(burni_stream *stream, burni_storage *s, burn_err *err
 
 void burni_storage_fail(burni_storage *s, burni_cause *cause)
 {
-    if (s->cause == NULL) {
-        s->cause = burni_cause_ref(cause);
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
+        return;
     }
+    burni_cause *old = s->cause;
+    s->cause = burni_cause_ref(cause);
+    burni_cause_unref(old);
     atomic_store_explicit(&s->state, BURNI_FAILED, memory_order_release);
 }
 
@@ -128,13 +135,16 @@ static void storage_dead(burni_storage *s)
     s->block = NULL;
     burni_device *device = s->device;
     burni_thread *thread = burni_thread_current;
-    burni_stream *mine = thread != NULL ? thread->streams[device->index] : NULL;
+    /* While another thread's stream is drained, its cache is at hand; locks never nest. */
+    burni_stream *home = thread == NULL            ? NULL
+                         : thread->holding != NULL ? thread->holding
+                                                   : thread->streams[device->index];
     int foreign = atomic_load_explicit(&s->foreign, memory_order_relaxed) != 0;
-    int ordered = device->synchronous || (mine != NULL && s->writer == mine && !foreign);
-    if (mine != NULL && ordered) {
-        int locked = mine->window > 1 ? lock_stream(mine) : 0;
-        burni_pool_give(&mine->cache, block);
-        unlock_stream(mine, locked);
+    int ordered = device->synchronous || (s->writer == home && !foreign);
+    if (home != NULL && home->device == device && ordered) {
+        int locked = burni_stream_lock(home);
+        burni_pool_give(&home->cache, block);
+        burni_stream_unlock(home, locked);
         return;
     }
     burni_pool_give_shared(&device->pool, block, burni_snapshot_take(device));
@@ -231,6 +241,31 @@ static void bind(const burni_launch *launch, burn_operand *operands)
     }
 }
 
+/* A variable that other streams used is overwritten after all that they were given. */
+static int32_t wait_for_readers(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    burni_device *device = stream->device;
+    uint32_t foreign = 0;
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        const burni_storage *s = launch->storages[launch->n_in + j];
+        foreign |= s != NULL ? atomic_load_explicit(&s->foreign, memory_order_relaxed) : 0;
+    }
+    if (!foreign) {
+        return BURN_OK;
+    }
+    (void)pthread_mutex_lock(&device->lock);
+    burni_stream *other = device->streams;
+    (void)pthread_mutex_unlock(&device->lock);
+    int32_t rc = BURN_OK;
+    for (; other != NULL && rc == BURN_OK; other = other->next) {
+        uint64_t point = atomic_load_explicit(&other->submitted, memory_order_acquire);
+        if (other != stream && point > 0) {
+            rc = device->api->wait(stream->queue, other->queue, point, err);
+        }
+    }
+    return rc;
+}
+
 static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch, burn_err *err)
 {
     const burn_device_api *api = stream->device->api;
@@ -246,7 +281,8 @@ static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch,
             return rc;
         }
     }
-    return BURN_OK;
+    return launch->op->def.effect == BURN_EFFECT_STATE ? wait_for_readers(stream, launch, err)
+                                                       : BURN_OK;
 }
 
 static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
@@ -301,12 +337,13 @@ static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_
     int32_t rc = wait_for_inputs(stream, launch, err);
     burni_fault *fault = NULL;
     burn_operand word;
+    word.kind = BURN_ABSENT; /* stays so unless the row may write a word of its own */
     if (rc == BURN_OK) {
         rc = burni_fault_for_launch(stream, launch, &fault, &word, err);
     }
     if (rc == BURN_OK) {
         rc = launch_kernel(stream, launch, operands, workspace,
-                           fault != NULL && fault->block != NULL ? &word : NULL, err);
+                           word.kind != BURN_ABSENT ? &word : NULL, err);
     }
     uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
     if (rc == BURN_OK) {
@@ -432,6 +469,16 @@ static void copy_operand(burn_operand *to, const burn_operand *from, char **p)
     }
 }
 
+/* A failed variable that is assigned anew is whole again; one that is updated stays failed. */
+static int is_overwritten(const burni_launch *launch, const burni_storage *s)
+{
+    int overwritten = 0;
+    for (uint32_t i = 0; i < launch->n_in && i < 32; i++) {
+        overwritten |= launch->storages[i] == s && (launch->overwrite >> i & 1) != 0;
+    }
+    return overwritten;
+}
+
 /* Copies a launch and takes references: from here on the record keeps its storages alive. */
 static void fill_record(burni_stream *stream, burni_record *r, const burni_launch *launch)
 {
@@ -457,10 +504,11 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
     }
     for (uint32_t j = 0; j < launch->n_out; j++) {
         burni_storage *s = launch->storages[launch->n_in + j];
-        if (s != NULL && atomic_load(&s->state) != BURNI_FAILED) {
-            s->writer = stream;
-            atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+        if (s == NULL || (atomic_load(&s->state) == BURNI_FAILED && !is_overwritten(launch, s))) {
+            continue;
         }
+        s->writer = stream;
+        atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
     }
     r->launch.moved = 0;
 }
@@ -535,12 +583,12 @@ void burni_stream_drain(burni_stream *stream)
     if (stream->window <= 1) {
         return;
     }
-    int locked = lock_stream(stream);
+    int locked = burni_stream_lock(stream);
     if (locked) {
         drop_dead(stream);
         run_records(stream, stream->n_records);
     }
-    unlock_stream(stream, locked);
+    burni_stream_unlock(stream, locked);
 }
 
 void burni_storage_launch(burni_storage *s)
@@ -561,7 +609,7 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
             burni_storage_launch(s);
         }
     }
-    int locked = lock_stream(stream);
+    int locked = burni_stream_lock(stream);
     if (stream->n_records >= stream->window) {
         drop_dead(stream);
         if (stream->n_records >= stream->window) {
@@ -573,7 +621,7 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
         fill_record(stream, r, launch);
         stream->records[stream->n_records++] = r;
     }
-    unlock_stream(stream, locked);
+    burni_stream_unlock(stream, locked);
     return r != NULL ? BURN_OK : BURN_E_NO_MEMORY;
 }
 

@@ -72,7 +72,6 @@ typedef struct burni_stream {
     burni_resolver resolver;
     burni_fast fast[BURNI_MAX_OPS]; /* the short way of pointwise ops: one exact key per op */
     burni_thread *owner;            /* NULL: idle, waiting for a thread */
-    burni_thread *_Atomic holder;   /* who holds `lock` */
     burni_fault *open_faults;
     uint32_t n_open_faults;
     uint32_t zero;
@@ -88,6 +87,12 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
  * returned; BURN_E_UNSUPPORTED from the kernel is (window 1 only), BURN_E_NO_MEMORY when no record
  * could be made. */
 int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch);
+
+/* The lock of a stream that other threads may drain: around everything that touches its records,
+ * its cache or its queue. Takes nothing when the window is 1 or the thread holds it already; 1 when
+ * it must be given back. */
+int burni_stream_lock(burni_stream *stream);
+void burni_stream_unlock(burni_stream *stream, int locked);
 
 /* Runs everything pending on a stream, whoever owns it. [any] */
 void burni_stream_drain(burni_stream *stream);

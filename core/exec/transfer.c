@@ -13,15 +13,16 @@
 
 #include <string.h>
 
-static int32_t write_bytes(burni_stream *stream, burni_storage *s, const void *data, burn_err *err)
+static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *data,
+                            burn_err *err)
 {
     int32_t rc = burni_storage_back(stream, s, err);
     if (rc != BURN_OK) {
         return rc;
     }
-    if (s->host != NULL && stream->device->synchronous) {
+    if (s->bytes > 0 && s->host != NULL && stream->device->synchronous) {
         memcpy(s->host, data, s->bytes);
-    } else {
+    } else if (s->bytes > 0) {
         const burn_device_api *api = stream->device->api;
         uint64_t point = atomic_load(&stream->submitted) + 1;
         rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, err);
@@ -31,8 +32,18 @@ static int32_t write_bytes(burni_stream *stream, burni_storage *s, const void *d
             atomic_store(&stream->submitted, point);
         }
     }
-    s->writer = stream;
-    atomic_store_explicit(&s->state, BURNI_SUBMITTED, memory_order_release);
+    if (rc == BURN_OK) {
+        s->writer = stream;
+        atomic_store_explicit(&s->state, BURNI_SUBMITTED, memory_order_release);
+    }
+    return rc;
+}
+
+static int32_t write_bytes(burni_stream *stream, burni_storage *s, const void *data, burn_err *err)
+{
+    int locked = burni_stream_lock(stream);
+    int32_t rc = write_locked(stream, s, data, err);
+    burni_stream_unlock(stream, locked);
     return rc;
 }
 
@@ -81,7 +92,9 @@ burn_tensor *burni_upload(burni_thread *thread, burn_device *device, uint8_t dty
     t->dtype = dtype;
     t->rank = (uint8_t)rank;
     t->device = device;
-    memcpy(t->dims, dims, rank * sizeof(dims[0]));
+    for (uint32_t d = 0; d < rank; d++) {
+        t->dims[d] = dims[d];
+    }
     burni_handle_dense(t);
     t->storage = burni_storage_new(thread, device->core, (uint64_t)n * burn_dtype_size(dtype));
     if (t->storage == NULL) {
@@ -114,6 +127,7 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
         return BURN_E_NO_MEMORY;
     }
     const burn_device_api *api = s->device->api;
+    int locked = burni_stream_lock(stream);
     rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, err);
     uint64_t point = atomic_load(&stream->submitted) + 1;
     if (rc == BURN_OK) {
@@ -121,6 +135,9 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     }
     if (rc == BURN_OK) {
         atomic_store(&stream->submitted, point);
+    }
+    burni_stream_unlock(stream, locked);
+    if (rc == BURN_OK) {
         rc = api->host_wait(stream->queue, point, UINT64_MAX, err);
     }
     return rc;

@@ -51,7 +51,8 @@ static int reserve(burni_pool *pool, uint64_t bytes)
     return 1;
 }
 
-static burni_page *page_new(burni_pool *pool, uint64_t bytes, burn_err *err)
+/* A page in the list, not yet cut. `open`: a cache will go on cutting from it. */
+static burni_page *page_new(burni_pool *pool, uint64_t bytes, uint32_t open, burn_err *err)
 {
     if (!reserve(pool, bytes)) {
         (void)burni_fail(err, BURN_E_NO_MEMORY,
@@ -72,6 +73,7 @@ static burni_page *page_new(burni_pool *pool, uint64_t bytes, burn_err *err)
     }
     page->host = host;
     page->bytes = bytes;
+    page->open = open;
     atomic_fetch_add(&pool->n_allocations, 1);
     (void)pthread_mutex_lock(&pool->lock);
     page->next = pool->pages;
@@ -81,54 +83,69 @@ static burni_page *page_new(burni_pool *pool, uint64_t bytes, burn_err *err)
     return page;
 }
 
-static burni_block *block_on(burni_page *page, uint32_t klass, uint64_t bytes)
+/* A block without memory: made first, so that a page is never left without blocks. */
+static burni_block *block_new(uint32_t klass, uint64_t bytes, burn_err *err)
 {
     burni_block *block = burni_calloc(1, sizeof(*block));
-    if (block != NULL) {
-        block->page = page;
-        block->offset = page->used;
-        block->bytes = bytes;
-        block->klass = klass;
-        page->used += bytes;
-        page->blocks++;
+    if (block == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+        return NULL;
     }
+    block->bytes = bytes;
+    block->klass = klass;
     return block;
+}
+
+/* Under the lock, since a trim by another thread looks at the page's counts. */
+static void cut(burni_pool *pool, burni_page *page, burni_block *block)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    block->page = page;
+    block->offset = page->used;
+    page->used += block->bytes;
+    page->blocks++;
+    (void)pthread_mutex_unlock(&pool->lock);
 }
 
 static burni_block *cut_small(burni_pool *pool, burni_cache *cache, uint32_t klass, burn_err *err)
 {
     uint64_t align = pool->limits.suballoc_align > 64 ? pool->limits.suballoc_align : 64;
     uint64_t bytes = (burni_pool_class_bytes(klass) + align - 1) & ~(align - 1);
+    burni_block *block = block_new(klass, bytes, err);
+    if (block == NULL) {
+        return NULL;
+    }
     burni_page *page = cache->open_page;
     if (page == NULL || page->used + bytes > page->bytes) {
-        page = page_new(pool, BURNI_PAGE, err);
+        page = page_new(pool, BURNI_PAGE, 1, err);
         if (page == NULL) {
+            burni_free(block);
             return NULL;
         }
+        (void)pthread_mutex_lock(&pool->lock);
         if (cache->open_page != NULL) {
             cache->open_page->open = 0;
         }
-        page->open = 1;
         cache->open_page = page;
+        (void)pthread_mutex_unlock(&pool->lock);
     }
-    burni_block *block = block_on(page, klass, bytes);
-    if (block == NULL) {
-        (void)burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
-    }
+    cut(pool, page, block);
     return block;
 }
 
 static burni_block *whole_page(burni_pool *pool, uint32_t klass, burn_err *err)
 {
     uint64_t bytes = burni_pool_class_bytes(klass);
-    burni_page *page = page_new(pool, bytes, err);
-    if (page == NULL) {
+    burni_block *block = block_new(klass, bytes, err);
+    if (block == NULL) {
         return NULL;
     }
-    burni_block *block = block_on(page, klass, bytes);
-    if (block == NULL) {
-        (void)burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+    burni_page *page = page_new(pool, bytes, 0, err);
+    if (page == NULL) {
+        burni_free(block);
+        return NULL;
     }
+    cut(pool, page, block);
     return block;
 }
 
@@ -157,7 +174,9 @@ static burni_block *take_slow(burni_pool *pool, burni_cache *cache, uint32_t kla
     }
     int small = burni_pool_class_bytes(klass) <= BURNI_SMALL_BLOCK &&
                 pool->limits.suballoc_align != 0;
-    block = small ? cut_small(pool, cache, klass, err) : whole_page(pool, klass, err);
+    /* A first failure is no error yet, so the caller's sink stays untouched. */
+    burn_err first = BURN_ERR_INIT;
+    block = small ? cut_small(pool, cache, klass, &first) : whole_page(pool, klass, &first);
     if (block == NULL) {
         /* Trim and try once more before the tensor fails. */
         burni_pool_trim(pool, cache);
@@ -185,9 +204,11 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
             return NULL;
         }
     }
+    block->owner = cache;
     int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) +
                   (int64_t)block->bytes;
     atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
+    now -= atomic_load_explicit(&cache->given_back, memory_order_relaxed);
     if (now > atomic_load_explicit(&cache->peak, memory_order_relaxed)) {
         atomic_store_explicit(&cache->peak, now, memory_order_relaxed);
     }
@@ -198,6 +219,11 @@ void burni_pool_give(burni_cache *cache, burni_block *block)
 {
     block->next = cache->free[block->klass];
     cache->free[block->klass] = block;
+    if (block->owner != cache) {
+        atomic_fetch_add_explicit(&block->owner->given_back, (int64_t)block->bytes,
+                                  memory_order_relaxed);
+        return;
+    }
     int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) -
                   (int64_t)block->bytes;
     atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
@@ -206,25 +232,12 @@ void burni_pool_give(burni_cache *cache, burni_block *block)
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready)
 {
     block->ready = ready;
+    atomic_fetch_add_explicit(&block->owner->given_back, (int64_t)block->bytes,
+                              memory_order_relaxed);
     (void)pthread_mutex_lock(&pool->lock);
     block->next = pool->shared[block->klass];
     pool->shared[block->klass] = block;
     (void)pthread_mutex_unlock(&pool->lock);
-}
-
-void burni_pool_adopt(burni_pool *pool, burni_cache *cache, uint64_t ready)
-{
-    for (uint32_t c = 0; c < BURNI_N_CLASSES; c++) {
-        while (cache->free[c] != NULL) {
-            burni_block *block = cache->free[c];
-            cache->free[c] = block->next;
-            burni_pool_give_shared(pool, block, ready);
-        }
-    }
-    if (cache->open_page != NULL) {
-        cache->open_page->open = 0;
-        cache->open_page = NULL;
-    }
 }
 
 /* ---- trim ------------------------------------------------------------------------------------ */
@@ -257,7 +270,7 @@ static void visit_all(burni_pool *pool, burni_cache *cache, int unlink)
 
 void burni_pool_trim(burni_pool *pool, burni_cache *cache)
 {
-    pool->quiesce(pool->user);
+    pool->quiesce(pool->user, cache);
     (void)pthread_mutex_lock(&pool->lock);
     if (cache->open_page != NULL) {
         cache->open_page->open = 0;

@@ -39,15 +39,18 @@ typedef struct burni_block {
     uint32_t klass;
     uint32_t zero;
     uint64_t ready; /* in the shared list: index of the snapshot that must pass */
+    struct burni_cache *owner; /* whose counters hold it while it is in use */
     struct burni_block *next;
 } burni_block;
 
-/* A stream's own free blocks and counters; written by its thread only. */
+/* A stream's own free blocks and counters; written by its thread (or under its lock) only, but for
+ * `given_back`: bytes of this cache that were freed elsewhere. In use is in_use - given_back. */
 typedef struct burni_cache {
     burni_block *free[BURNI_N_CLASSES];
     burni_page *open_page; /* the page that small blocks are cut from */
     _Atomic int64_t in_use;
     _Atomic int64_t peak;
+    _Atomic int64_t given_back;
 } burni_cache;
 
 typedef struct burni_pool {
@@ -57,7 +60,6 @@ typedef struct burni_pool {
     pthread_mutex_t lock; /* pages and shared lists */
     burni_page *pages;
     burni_block *shared[BURNI_N_CLASSES];
-    burni_block *spare_records; /* block structs without memory */
     _Atomic uint64_t reserved;
     _Atomic uint64_t peak_reserved;
     _Atomic uint64_t n_allocations;
@@ -66,8 +68,8 @@ typedef struct burni_pool {
     uint32_t zero;
     /* Says whether every stream has passed what snapshot `ready` recorded. */
     int (*passed)(void *user, uint64_t ready);
-    /* Waits for the calling thread's queue, so that its free blocks are truly idle. */
-    void (*quiesce)(void *user);
+    /* Waits for the queue of the stream that owns the cache, so that its free blocks are idle. */
+    void (*quiesce)(void *user, burni_cache *cache);
     void *user;
 } burni_pool;
 
@@ -79,8 +81,6 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
 void burni_pool_give(burni_cache *cache, burni_block *block);
 /* Gives a block to the shared list, to be reused when snapshot `ready` has passed. [any] */
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready);
-/* A dying stream's blocks go to the shared list. */
-void burni_pool_adopt(burni_pool *pool, burni_cache *cache, uint64_t ready);
 /* Returns pages of which nothing is in use and no cache holds a block to the backend. */
 void burni_pool_trim(burni_pool *pool, burni_cache *cache);
 uint64_t burni_pool_class_bytes(uint32_t klass);
