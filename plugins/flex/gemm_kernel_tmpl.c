@@ -194,8 +194,8 @@ static void pack_rows(float *dst, int64_t ld, const float *const *rows, int64_t 
             dst[k * ld + j] = rows[j][k];
         }
     }
-    for (int64_t j = n; j < ld; j++) {
-        for (int64_t k = 0; k < kc; k++) {
+    for (int64_t k = 0; n < ld && k < kc; k++) {
+        for (int64_t j = n; j < ld; j++) {
             dst[k * ld + j] = 0.0F;
         }
     }

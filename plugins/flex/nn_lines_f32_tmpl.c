@@ -14,6 +14,7 @@
 #define TABLE TABLE_NAME(ISA)
 #define TABLE_DTYPE BURN_F32
 #define T float
+#define I int32_t
 #define EXP fm_exp
 #define SQRT sqrtf
 

@@ -9,10 +9,12 @@
 #include <burn/dtype.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #define TABLE flex_lines_f64
 #define TABLE_DTYPE BURN_F64
 #define T double
+#define I int64_t
 #define EXP exp
 #define SQRT sqrt
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * nn_lines_tmpl.h - the loops of nn_lines.h for element type T, with EXP and SQRT, as table TABLE.
+ * nn_lines_tmpl.h - the loops of nn_lines.h for element type T, as table TABLE. I is the
+ * integer type as wide as T; EXP and SQRT are functions of T.
  *
  * Included by nn_lines_f32_tmpl.c and nn_lines_f64.c. Sums run in LANES f64 lanes, element i in
  * lane i % LANES, which are added up in order at the end; this is what vector units do, and it does
@@ -19,65 +20,38 @@ static double fold(const double lanes[LANES])
     return sum;
 }
 
+typedef T lane_values __attribute__((vector_size(LANES * sizeof(T)), aligned(4)));
+typedef I lane_masks __attribute__((vector_size(LANES * sizeof(T)), aligned(4)));
+
 static double line_max(const void *px, int64_t n)
 {
     const T *x = px;
-    T best[LANES];
-    T odd[LANES]; /* turns NaN with the first NaN */
+    lane_values best = (lane_values){0} - (T)INFINITY;
+    lane_masks odd = {0}; /* lanes that saw a NaN */
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lane_values value;
+        memcpy(&value, x + i, sizeof(value));
+        lane_masks above = value > best;
+        best = (lane_values)(((lane_masks)value & above) | ((lane_masks)best & ~above));
+        odd |= value != value;
+    }
+    T top = (T)-INFINITY;
+    I any = 0;
     for (int l = 0; l < LANES; l++) {
-        best[l] = (T)-INFINITY;
-        odd[l] = 0;
-    }
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            T value = x[i + l];
-            best[l] = value > best[l] ? value : best[l];
-            odd[l] += value == value ? 0 : value;
-        }
-    }
-    for (; i < n; i++) {
-        best[0] = x[i] > best[0] ? x[i] : best[0];
-        odd[0] += x[i] == x[i] ? 0 : x[i];
-    }
-    T top = best[0];
-    T nan = odd[0];
-    for (int l = 1; l < LANES; l++) {
         top = best[l] > top ? best[l] : top;
-        nan += odd[l];
-    }
-    return nan == nan ? (double)top : (double)nan;
-}
-
-static double line_exp(void *pout, const void *px, double shift, int64_t n)
-{
-    T *out = pout;
-    const T *x = px;
-    T s = (T)shift;
-    double lanes[LANES] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        T e[LANES];
-        for (int l = 0; l < LANES; l++) {
-            e[l] = EXP(x[i + l] - s);
-        }
-        for (int l = 0; l < LANES; l++) {
-            out[i + l] = e[l];
-            lanes[l] += (double)e[l];
-        }
+        any |= odd[l];
     }
     for (; i < n; i++) {
-        T e = EXP(x[i] - s);
-        out[i] = e;
-        lanes[i % LANES] += (double)e;
+        top = x[i] > top ? x[i] : top;
+        any |= x[i] != x[i];
     }
-    return fold(lanes);
+    return any != 0 ? (double)NAN : (double)top;
 }
 
-static double line_sum(const void *px, int64_t n)
+/* Adds a piece to the lanes; it starts at a multiple of LANES. */
+static void add_piece(double lanes[LANES], const T *x, int64_t n)
 {
-    const T *x = px;
-    double lanes[LANES] = {0};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         for (int l = 0; l < LANES; l++) {
@@ -87,6 +61,31 @@ static double line_sum(const void *px, int64_t n)
     for (; i < n; i++) {
         lanes[i % LANES] += (double)x[i];
     }
+}
+
+static double line_exp(void *pout, const void *px, double shift, int64_t n)
+{
+    enum { PIECE = 256 };
+    T *out = pout;
+    const T *x = px;
+    T s = (T)shift;
+    double lanes[LANES] = {0};
+    for (int64_t i = 0; i < n; i += PIECE) {
+        int64_t m = n - i < PIECE ? n - i : PIECE;
+        T e[PIECE];
+        for (int64_t k = 0; k < m; k++) {
+            e[k] = EXP(x[i + k] - s);
+        }
+        add_piece(lanes, e, m);
+        memcpy(out + i, e, (size_t)m * sizeof(T));
+    }
+    return fold(lanes);
+}
+
+static double line_sum(const void *px, int64_t n)
+{
+    double lanes[LANES] = {0};
+    add_piece(lanes, px, n);
     return fold(lanes);
 }
 

@@ -29,21 +29,19 @@ static void window_span(const flex_window *v, uint32_t axis, int64_t at, int64_t
                         int64_t *taps)
 {
     int64_t start = at * v->stride[axis] - v->padding[axis];
+    if (v->dilation[axis] == 1) { /* spares the divisions */
+        int64_t stop = flex_min(start + v->kernel[axis], v->in[axis]);
+        start = start < 0 ? 0 : start;
+        *taps = stop > start ? stop - start : 0;
+        *first = *taps > 0 ? start : 0;
+        return;
+    }
     int64_t skip = start < 0 ? (-start + v->dilation[axis] - 1) / v->dilation[axis] : 0;
     int64_t inside = v->in[axis] - start;
     int64_t end = inside > 0 ? (inside + v->dilation[axis] - 1) / v->dilation[axis] : 0;
     end = flex_min(end, v->kernel[axis]);
     *taps = end > skip ? end - skip : 0;
     *first = *taps > 0 ? start + skip * v->dilation[axis] : 0;
-}
-
-/* Output columns whose tap at `shift` lies inside the plane. */
-static void tap_range(const flex_window *v, int64_t shift, int64_t *lo, int64_t *hi)
-{
-    int64_t stride = v->stride[1];
-    *lo = shift < 0 ? (-shift + stride - 1) / stride : 0;
-    int64_t room = v->in[1] - shift;
-    *hi = flex_min(room > 0 ? (room + stride - 1) / stride : 0, v->out[1]);
 }
 
 /* Taps within the padded extent along one axis. */
@@ -301,10 +299,14 @@ static const burn_slot grad_slots[] = {
 /* clang-format off */
 const burn_row flex_rows_pool[] = {
     FLEX_ROW_PREPARED(BURN_OP_MAX_POOL2D, max_slots, 0, "flex.max_pool2d", prepare_max, launch_max),
-    FLEX_ROW_PREPARED(BURN_OP_AVG_POOL2D, plain_slots, 0, "flex.avg_pool2d", prepare_average, launch_average),
-    FLEX_ROW_PREPARED(BURN_OP_ADAPTIVE_AVG_POOL2D, plain_slots, 0, "flex.adaptive_avg_pool2d", prepare_adaptive_average, launch_adaptive_average),
-    FLEX_ROW_PREPARED(BURN_OP_ADAPTIVE_MAX_POOL2D, plain_slots, 0, "flex.adaptive_max_pool2d", prepare_adaptive_max, launch_adaptive_max),
-    FLEX_ROW_PREPARED(BURN_OP_MAX_POOL2D_GRAD, grad_slots, BURN_ROW_FAULTS, "flex.max_pool2d_grad", prepare_grad, launch_grad),
+    FLEX_ROW_PREPARED(BURN_OP_AVG_POOL2D, plain_slots, 0, "flex.avg_pool2d",
+                      prepare_average, launch_average),
+    FLEX_ROW_PREPARED(BURN_OP_ADAPTIVE_AVG_POOL2D, plain_slots, 0, "flex.adaptive_avg_pool2d",
+                      prepare_adaptive_average, launch_adaptive_average),
+    FLEX_ROW_PREPARED(BURN_OP_ADAPTIVE_MAX_POOL2D, plain_slots, 0, "flex.adaptive_max_pool2d",
+                      prepare_adaptive_max, launch_adaptive_max),
+    FLEX_ROW_PREPARED(BURN_OP_MAX_POOL2D_GRAD, grad_slots, BURN_ROW_FAULTS, "flex.max_pool2d_grad",
+                      prepare_grad, launch_grad),
 };
 /* clang-format on */
 const uint32_t flex_rows_pool_count = FLEX_COUNT(flex_rows_pool);

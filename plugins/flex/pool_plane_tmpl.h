@@ -2,49 +2,39 @@
 /*
  * pool_plane_tmpl.h - pooling of one plane, for element type T; functions get the suffix S.
  *
- * Included by pool.c once for float and once for double. A plane is done output row by output row,
- * tap by tap, so that the inner loop runs over columns without a test for the border. Maxima:
- * NaN wins, then the larger value, then the lower position. To add a kind of pool: one function.
+ * Included by pool.c once for float and once for double. A plane is done output row by output row;
+ * a window is cut to the plane first, so that its loop tests no border. Maxima: the first NaN wins,
+ * then the larger value, then the lower position. To add a kind of pool: one function.
  */
 
 #define POOL_FN2(name, s) name##_##s
 #define POOL_FN1(name, s) POOL_FN2(name, s)
 #define POOL_FN(name) POOL_FN1(name, S)
 
-/* Takes one tap's values into a row of maxima. */
-static void POOL_FN(max_tap)(const T *from, int64_t step, int64_t at, int64_t lo, int64_t hi, T *y,
-                             int64_t *index)
-{
-    for (int64_t x = lo; x < hi; x++) {
-        T value = from[x * step];
-        T best = y[x];
-        int take = !(value <= best) & (best == best);
-        y[x] = take ? value : best;
-        index[x] = take ? at + x * step : index[x];
-    }
-}
-
 static void POOL_FN(max_row)(const flex_window *v, const T *plane, int64_t oy, T *y, int64_t *index)
 {
     int64_t y0 = 0;
-    int64_t taps = 0;
-    window_span(v, 0, oy, &y0, &taps);
+    int64_t ny = 0;
+    window_span(v, 0, oy, &y0, &ny);
     for (int64_t x = 0; x < v->out[1]; x++) {
         int64_t x0 = 0;
-        int64_t n = 0;
-        window_span(v, 1, x, &x0, &n);
-        y[x] = (T)-INFINITY;
-        index[x] = y0 * v->in[1] + x0;
-    }
-    for (int64_t ky = 0; ky < taps; ky++) {
-        int64_t row = (y0 + ky * v->dilation[0]) * v->in[1];
-        for (int64_t kx = 0; kx < v->kernel[1]; kx++) {
-            int64_t shift = kx * v->dilation[1] - v->padding[1];
-            int64_t lo = 0;
-            int64_t hi = 0;
-            tap_range(v, shift, &lo, &hi);
-            POOL_FN(max_tap)(plane + row + shift, v->stride[1], row + shift, lo, hi, y, index);
+        int64_t nx = 0;
+        window_span(v, 1, x, &x0, &nx);
+        int64_t at = y0 * v->in[1] + x0;
+        int64_t where = at;
+        T best = ny > 0 && nx > 0 ? plane[at] : (T)-INFINITY;
+        for (int64_t ky = 0; ky < ny; ky++) {
+            for (int64_t kx = 0; kx < nx; kx++) {
+                int64_t here = at + kx * v->dilation[1];
+                T value = plane[here];
+                int take = !(value <= best) & (best == best);
+                best = take ? value : best;
+                where = take ? here : where;
+            }
+            at += v->dilation[0] * v->in[1];
         }
+        y[x] = best;
+        index[x] = where;
     }
 }
 
