@@ -2,8 +2,8 @@
 /*
  * device.c - opening devices and collecting the rows that serve them.
  *
- * The loader resolves the string and opens the plugin; here the backend's device is opened once, its
- * rows are sorted by priority and indexed by op, and the pool is made. Devices are never closed
+ * The loader resolves the string and opens the plugin; here the backend's device is opened once,
+ * its rows are sorted by priority and indexed by op, and the pool is made. Devices are never closed
  * before burn_shutdown.
  */
 #include "exec/device.h"
@@ -27,7 +27,7 @@ burni_device *burni_device_at(uint32_t index)
     return index < atomic_load_explicit(&n_devices, memory_order_acquire) ? devices[index] : NULL;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int32_t insert_row(burni_device *device, const burn_row *row, burn_err *err)
 {
@@ -96,7 +96,7 @@ static int32_t add_all_rows(burni_device *device, burn_err *err)
     return rc;
 }
 
-/* ---- options --------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int32_t read_window(uint32_t *out, burn_err *err)
 {
@@ -116,7 +116,7 @@ static int32_t read_window(uint32_t *out, burn_err *err)
     return BURN_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* The cache may be that of another thread's stream, which the caller drains. */
 static void quiesce(void *user, burni_cache *cache)

@@ -25,6 +25,9 @@ int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
     for (uint32_t j = 0; j < e->n_out; j++) {
         e->out[j] = burni_handle_failed(e->thread, cause);
     }
+    if (e->device != NULL && e->thread->depth == 0) {
+        burni_device_latch(e->device->core, cause);
+    }
     burni_cause_unref(cause);
     return err->code;
 }
@@ -37,7 +40,7 @@ static int32_t pass_cause(const burni_emission *e, burni_cause *cause)
     return cause->code;
 }
 
-/* ---- operands --------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static int32_t check_count(const burni_emission *e, burn_err *err)
 {
@@ -89,7 +92,7 @@ static int32_t wrong_dtype(const burni_emission *e, uint32_t i, const char *why,
                       e->op->def.name, role->name, burn_dtype_name(e->meta[i].dtype), why);
 }
 
-/* The dtype that an immediate must take: that of the operand it is tied to, else its role's only. */
+/* The dtype that an immediate must take: that of the operand it is tied to, or its role's only. */
 static uint8_t immediate_dtype(const burni_emission *e, uint32_t i)
 {
     const burn_role *role = burni_op_role_in(e->op, i);
@@ -144,8 +147,15 @@ static int32_t take_immediate(burni_emission *e, uint32_t i, burn_err *err)
     e->meta[i].dtype = dtype;
     e->meta[i].rank = 0;
     e->meta[i].flags = 0;
-    return burni_scalar_convert(e->in[i]->dtype, e->in[i]->immediate, dtype, e->immediates[i],
-                                e->op->def.name, err);
+    int32_t rc = burni_scalar_convert(e->in[i]->dtype, e->in[i]->immediate, dtype,
+                                      e->immediates[i], "", NULL);
+    if (rc != BURN_OK) {
+        char what[128];
+        (void)snprintf(what, sizeof(what), "%s: operand %s", e->op->def.name, role->name);
+        (void)burni_scalar_convert(e->in[i]->dtype, e->in[i]->immediate, dtype, e->immediates[i],
+                                   what, err);
+    }
+    return rc;
 }
 
 static int32_t check_dtype(const burni_emission *e, uint32_t i, burn_err *err)
@@ -215,7 +225,7 @@ static int32_t take_operands(burni_emission *e, burn_err *err)
     return BURN_OK;
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int32_t infer_pointwise(burni_emission *e, burn_err *err)
 {
@@ -305,7 +315,7 @@ static int32_t check_outputs(const burni_emission *e, burn_err *err)
     return BURN_OK;
 }
 
-/* ---- outputs --------------------------------------------------------------------------------------- */
+/* ---- outputs --------------------------------------------------------------------------------- */
 
 /* Handles and storages of the outputs; a state op's outputs are its variables' storages. */
 static int reserve_outputs(burni_emission *e)
@@ -359,7 +369,7 @@ burni_storage *burni_emit_alias_of(const burni_emission *e, uint32_t j)
     return NULL;
 }
 
-/* ---- views --------------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 static int32_t emit_view(burni_emission *e, burn_err *err)
 {
@@ -386,8 +396,13 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
     if (rc == BURN_E_UNSUPPORTED && (x->flags & BURNI_CONTIGUOUS) == 0) {
         burn_tensor *dense = NULL;
         burn_tensor *const in[1] = {e->in[0]};
+        e->thread->no_grad++;
+        e->thread->depth++;
         rc = burni_emit(e->thread, e->device, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &dense,
                         1);
+        e->thread->depth--;
+        e->thread->no_grad--;
+        e->temporaries[e->n_temporaries++] = dense;
         if (rc != BURN_OK) {
             (void)burn_tensor_error(dense, err);
             return rc;
@@ -424,7 +439,7 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
     return BURN_OK;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* Makes inputs dense that the row does not take as they are. */
 static int32_t copy_inputs(burni_emission *e, const burni_resolved *resolved, burn_err *err)
@@ -459,6 +474,20 @@ static int32_t no_row(const burni_emission *e, const burni_resolved *resolved, b
                       resolved->why);
 }
 
+/* Which inputs the kernel may overwrite: handed over, seen by nobody else, not kept by the tape. */
+static uint32_t overwritable(const burni_emission *e)
+{
+    uint32_t moved = 0;
+    for (uint32_t i = 0; i < e->n_in && i < 32 && !e->taped; i++) {
+        const burn_tensor *t = e->in[i];
+        if ((e->moved >> i & 1) != 0 && e->used[i] == t &&
+            atomic_load_explicit(&t->refs, memory_order_acquire) == 1) {
+            moved |= 1u << i;
+        }
+    }
+    return moved;
+}
+
 static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
 {
     burni_stream *stream = burni_stream_get(e->thread, e->device->core, err);
@@ -490,6 +519,10 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
         if (resolved->copy_mask == 0) {
             break;
         }
+        if (attempt > 0) {
+            return burni_fail(err, BURN_E_INTERNAL, "%s: %s asks for dense copies of dense operands",
+                              e->op->def.name, resolved->row->name);
+        }
         int32_t rc = copy_inputs(e, resolved, err);
         if (rc != BURN_OK) {
             return rc;
@@ -512,7 +545,7 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     launch.n_out = e->n_out;
     launch.operands = ops.operands;
     launch.storages = ops.storages;
-    launch.moved = burni_emit_moved(e);
+    launch.moved = overwritable(e);
     launch.overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
     int32_t rc = burni_stream_append(stream, &launch);
     if (rc != BURN_OK) {
@@ -524,20 +557,7 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     return BURN_OK;
 }
 
-uint32_t burni_emit_moved(const burni_emission *e)
-{
-    uint32_t moved = 0;
-    for (uint32_t i = 0; i < e->n_in && i < 32; i++) {
-        const burn_tensor *t = e->in[i];
-        if (t != NULL && (t->flags & BURNI_MOVED) != 0 && e->used[i] == t &&
-            atomic_load_explicit(&t->refs, memory_order_acquire) == 1) {
-            moved |= 1u << i;
-        }
-    }
-    return moved;
-}
-
-/* ---- the whole call ---------------------------------------------------------------------------------- */
+/* ---- the whole call -------------------------------------------------------------------------- */
 
 static int32_t run_op(burni_emission *e, int taped, burn_err *err)
 {
@@ -561,28 +581,67 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
                           e->out, e->n_out);
         e->thread->no_grad--;
         if (rc != BURN_OK) {
-            (void)burn_tensor_error(e->out[0], err);
+            for (uint32_t j = e->n_out; j-- > 0;) {
+                (void)burn_tensor_error(e->out[j], err);
+            }
             drop_outputs(e, e->n_out);
             return rc;
         }
     }
-    return taped ? burni_tape(e, err) : BURN_OK;
+    rc = taped ? burni_tape(e, err) : BURN_OK;
+    if (rc != BURN_OK) {
+        drop_outputs(e, e->n_out);
+    }
+    return rc;
 }
 
-static void consume_moved(burni_emission *e)
+/* Takes note of the inputs that were handed over, each once. The flag goes, so that calls made on
+ * behalf of this one (copies, a decomposition) do not consume them as well. */
+static void take_moved(burni_emission *e)
 {
-    for (uint32_t i = 0; i < e->n_in; i++) {
+    e->moved = 0;
+    for (uint32_t i = 0; i < e->n_in && i < 32; i++) {
         burn_tensor *t = e->in[i];
         if (t != NULL && (t->flags & BURNI_MOVED) != 0) {
-            for (uint32_t k = i + 1; k < e->n_in; k++) {
-                if (e->in[k] == t) {
-                    t = NULL;
-                    break;
-                }
-            }
-            burn_release(t);
+            t->flags &= (uint8_t)~BURNI_MOVED;
+            e->moved |= 1u << i;
         }
     }
+}
+
+static void consume_moved(const burni_emission *e)
+{
+    for (uint32_t i = 0; e->moved != 0 && i < e->n_in && i < 32; i++) {
+        if ((e->moved >> i & 1) != 0) {
+            burn_release(e->in[i]);
+        }
+    }
+}
+
+static int32_t check_and_run(burni_emission *e, burn_err *err)
+{
+    int32_t rc = find_device(e, err);
+    if (rc == BURN_OK) {
+        rc = take_operands(e, err);
+    }
+    if (rc == BURN_OK) {
+        rc = infer(e, err);
+    }
+    if (rc == BURN_OK) {
+        rc = check_outputs(e, err);
+    }
+    if (rc == BURN_OK) {
+        e->taped = (uint32_t)burni_wants_tape(e);
+        rc = run_op(e, (int)e->taped, err);
+    }
+    for (uint32_t k = 0; k < e->n_temporaries; k++) {
+        burn_release(e->temporaries[k]);
+    }
+    if (rc != BURN_OK && e->out[0] == NULL) {
+        err->code = rc;
+        return burni_emit_fail(e, err);
+    }
+    return rc;
 }
 
 int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op,
@@ -606,39 +665,24 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
     e.out = out;
     e.n_out = n_out;
     e.n_temporaries = 0;
+    e.taped = 0;
+    take_moved(&e);
     burn_err err = BURN_ERR_INIT;
     for (uint32_t j = 0; j < n_out; j++) {
         out[j] = NULL;
     }
+    burni_cause *cause = NULL;
+    for (uint32_t i = 0; i < n_in && i < BURN_MAX_OPERANDS; i++) {
+        e.used[i] = in[i];
+        cause = cause == NULL && in[i] != NULL ? in[i]->cause : cause;
+    }
     int32_t rc = check_count(&e, &err);
     if (rc != BURN_OK) {
-        return burni_emit_fail(&e, &err);
-    }
-    for (uint32_t i = 0; i < n_in; i++) {
-        e.used[i] = in[i];
-        if (in[i] != NULL && in[i]->cause != NULL) {
-            return pass_cause(&e, in[i]->cause);
-        }
-    }
-    rc = find_device(&e, &err);
-    if (rc == BURN_OK) {
-        rc = take_operands(&e, &err);
-    }
-    if (rc == BURN_OK) {
-        rc = infer(&e, &err);
-    }
-    if (rc == BURN_OK) {
-        rc = check_outputs(&e, &err);
-    }
-    if (rc == BURN_OK) {
-        rc = run_op(&e, burni_wants_tape(&e), &err);
-    }
-    for (uint32_t k = 0; k < e.n_temporaries; k++) {
-        burn_release(e.temporaries[k]);
-    }
-    if (rc != BURN_OK && out[0] == NULL) {
-        err.code = rc;
-        return burni_emit_fail(&e, &err);
+        rc = burni_emit_fail(&e, &err);
+    } else if (cause != NULL) {
+        rc = pass_cause(&e, cause);
+    } else {
+        rc = check_and_run(&e, &err);
     }
     if (rc == BURN_OK && thread->capture != NULL && thread->depth == 0) {
         burni_capture_op(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);

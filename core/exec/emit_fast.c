@@ -144,9 +144,9 @@ static const burni_resolved *lookup(burni_stream *stream, const burni_op *op, ui
 
 /* Tape node for the common case: every tensor has the output's shape. */
 static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
-                             uint32_t n_in, const burn_tensor *out)
+                             uint32_t n_in, const burn_tensor *out, const uint8_t *dtypes,
+                             uint64_t (*immediates)[2])
 {
-    (void)thread;
     burni_node *node = burni_node_new(op, n_in, 1, 0);
     if (node == NULL) {
         return NULL;
@@ -162,16 +162,18 @@ static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tens
             saves |= op->def.vjp_saves != NULL ? op->def.vjp_saves[i] : 0;
         }
         burni_handle_meta(t, &node->in_meta[i]);
-        if (t->kind == BURN_IMMEDIATE) {
-            node->in_meta[i].dtype = out->dtype;
-        }
+        node->in_meta[i].dtype = dtypes[i];
     }
     burni_handle_meta(out, &node->out_meta[0]);
     node->depth = depth + 1;
     if (saves != 0) {
         for (uint32_t i = 0; i < n_in; i++) {
             if ((saves & BURN_SAVE_IN(i)) != 0) {
-                node->saved_in[i] = burni_handle_ref(in[i]);
+                node->saved_in[i] = burni_saved_input(thread, in[i], dtypes[i], immediates[i]);
+                if (node->saved_in[i] == NULL) {
+                    burni_node_unref(node);
+                    return NULL;
+                }
             }
         }
         if ((saves & BURN_SAVE_OUT(0)) != 0) {
@@ -281,7 +283,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
         return 0;
     }
     if (taped) {
-        t->node = fast_node(thread, op, in, n_in, t);
+        t->node = fast_node(thread, op, in, n_in, t, dtypes, immediates);
         if (t->node == NULL) {
             burn_release(t);
             return 0;

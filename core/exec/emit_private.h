@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * emit_private.h - what the parts of one emission share: emit.c, emit_fast.c, describe.c, tape.c and
- * expand.c. Nobody else includes it.
+ * emit_private.h - what the parts of one emission share: emit.c, emit_fast.c, describe.c, tape.c
+ * and expand.c. Nobody else includes it.
  */
 #ifndef BURN_CORE_EXEC_EMIT_PRIVATE_H
 #define BURN_CORE_EXEC_EMIT_PRIVATE_H
@@ -18,6 +18,8 @@ typedef struct burni_emission {
     uint32_t n_in;
     uint32_t n_out;
     uint32_t n_temporaries;
+    uint32_t moved; /* bit i: input i was handed over by burn_move */
+    uint32_t taped;
     burn_tensor *const *in;
     burn_tensor **out;
     burn_tensor *used[BURN_MAX_OPERANDS]; /* the inputs, or dense copies of them */
@@ -47,8 +49,12 @@ int burni_wants_tape(const burni_emission *e);
 /* Records it: hangs a node from the outputs. */
 int32_t burni_tape(burni_emission *e, burn_err *err);
 
+/* A reference to an input that a node keeps; a scalar is kept in the dtype that the op took it in.
+ * NULL when memory is short. */
+burn_tensor *burni_saved_input(burni_thread *thread, burn_tensor *t, uint8_t dtype,
+                               const uint64_t bits[2]);
+
 burni_storage *burni_emit_alias_of(const burni_emission *e, uint32_t j);
-uint32_t burni_emit_moved(const burni_emission *e);
 int32_t burni_emit_fail(const burni_emission *e, burn_err *err);
 
 #endif /* BURN_CORE_EXEC_EMIT_PRIVATE_H */

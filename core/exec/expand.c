@@ -14,7 +14,7 @@
 
 #define MAX_VALUES BURN_MAX_OPERANDS
 
-/* ---- the eager builder ------------------------------------------------------------------------- */
+/* ---- the eager builder ----------------------------------------------------------------------- */
 
 static burn_tensor *handle(const burn_value *value)
 {
@@ -131,7 +131,7 @@ void burni_eager_builder(burni_eager *ctx, burni_thread *thread, burn_device *de
     out->fail = eager_fail;
 }
 
-/* ---- decompositions ------------------------------------------------------------------------------- */
+/* ---- decompositions -------------------------------------------------------------------------- */
 
 /* Writes new values into the variables of a state op; the outputs become views of them. */
 static int32_t assign_states(burni_thread *thread, const burni_op *op, burn_tensor *const *in,

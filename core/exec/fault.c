@@ -134,7 +134,8 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
     return burni_cause_new(&err);
 }
 
-/* Looks at a fault and those it depends on, under the fault lock and the stream's. Returns the first cause, NULL when all is well. */
+/* Looks at a fault and those it depends on, under the fault lock and the stream's. Returns the
+ * first cause, NULL when all is well. */
 static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, int32_t *rc)
 {
     int32_t state = atomic_load_explicit(&f->state, memory_order_acquire);
@@ -331,7 +332,7 @@ int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err)
     return rc;
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 typedef struct burni_snapshot {
     uint64_t ticket;

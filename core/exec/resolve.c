@@ -176,7 +176,7 @@ static int match_row(const burni_op *op, const burn_row *row, const burn_call *c
     return burni_guards_hold(row, call);
 }
 
-/* ---- filling the cache ------------------------------------------------------------------------- */
+/* ---- filling the cache ----------------------------------------------------------------------- */
 
 static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *call)
 {

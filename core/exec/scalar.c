@@ -14,6 +14,9 @@
 
 double burni_scalar_f64(uint8_t dtype, const uint64_t bits[2])
 {
+    if (burn_dtype_size(dtype) == 0) {
+        return (double)NAN;
+    }
     double d;
     float f;
     switch (dtype) {
@@ -116,6 +119,10 @@ int32_t burni_scalar_convert(uint8_t from, const uint64_t bits[2], uint8_t to, u
 {
     out[0] = 0;
     out[1] = 0;
+    if (burn_dtype_size(to) == 0 || burn_dtype_size(from) == 0) {
+        return burni_fail(err, BURN_E_DTYPE, "%s: %u is not a dtype that scalars have", what,
+                          burn_dtype_size(to) == 0 ? to : from);
+    }
     if (from == to) {
         out[0] = bits[0];
         return BURN_OK;

@@ -2,8 +2,8 @@
 /*
  * stream.c - streams: getting one, keeping records, running launches. See stream.h for the rules.
  *
- * Streams are never freed: when a thread ends, its stream waits for the next thread, with its queue,
- * its blocks and its resolved rows. So a storage may always point at its writer.
+ * Streams are never freed: when a thread ends, its stream waits for the next thread, with its
+ * queue, its blocks and its resolved rows. So a storage may always point at its writer.
  */
 #include "exec/stream.h"
 
@@ -39,7 +39,7 @@ void burni_stream_unlock(burni_stream *stream, int locked)
     }
 }
 
-/* ---- getting a stream ------------------------------------------------------------------------- */
+/* ---- getting a stream ------------------------------------------------------------------------ */
 
 static burni_stream *adopt_idle(burni_device *device, burni_thread *thread)
 {
@@ -92,7 +92,7 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
     return s;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 int32_t burni_storage_back(burni_stream *stream, burni_storage *s, burn_err *err)
 {
@@ -150,7 +150,7 @@ static void storage_dead(burni_storage *s)
     burni_pool_give_shared(&device->pool, block, burni_snapshot_take(device));
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static burni_cause *cause_of_inputs(const burni_launch *launch)
 {
@@ -285,9 +285,9 @@ static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch,
                                                        : BURN_OK;
 }
 
-static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
-                             const burn_operand *workspace, const burn_operand *fault,
-                             burn_err *err)
+static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch,
+                             burn_operand *operands, const burn_operand *workspace,
+                             const burn_operand *fault, burn_err *err)
 {
     burn_call call;
     call.struct_size = sizeof(call);
@@ -422,7 +422,7 @@ static int32_t run(burni_stream *stream, const burni_launch *launch, burn_operan
     return BURN_OK;
 }
 
-/* ---- records ------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Records of up to this many bytes are recycled by the stream. */
 #define SMALL_RECORD 1600u
@@ -625,7 +625,7 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
     return r != NULL ? BURN_OK : BURN_E_NO_MEMORY;
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 int32_t burni_stream_finish(burni_stream *stream, burn_err *err)
 {

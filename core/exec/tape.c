@@ -11,6 +11,24 @@
 
 #include <string.h>
 
+burn_tensor *burni_saved_input(burni_thread *thread, burn_tensor *t, uint8_t dtype,
+                               const uint64_t bits[2])
+{
+    if (t->kind != BURN_IMMEDIATE || t->dtype == dtype) {
+        return burni_handle_ref(t);
+    }
+    burn_tensor *saved = burni_handle_new(thread, 0);
+    if (saved != NULL) {
+        saved->kind = BURN_IMMEDIATE;
+        saved->dtype = dtype;
+        saved->rank = 0;
+        saved->numel = 1;
+        saved->immediate[0] = bits[0];
+        saved->immediate[1] = bits[1];
+    }
+    return saved;
+}
+
 static int wanted(const burni_emission *e, uint32_t i)
 {
     return e->meta[i].kind == BURN_TENSOR && e->in[i]->node != NULL &&
@@ -39,7 +57,11 @@ static int save(burni_emission *e, burni_node *node, uint32_t saves)
 {
     for (uint32_t i = 0; i < e->n_in && i < 16; i++) {
         if ((saves & BURN_SAVE_IN(i)) != 0 && e->in[i] != NULL) {
-            node->saved_in[i] = burni_handle_ref(e->in[i]);
+            node->saved_in[i] = burni_saved_input(e->thread, e->in[i], e->meta[i].dtype,
+                                                  e->immediates[i]);
+            if (node->saved_in[i] == NULL) {
+                return 0;
+            }
         }
     }
     for (uint32_t j = 0; j < e->n_out && j < 16; j++) {

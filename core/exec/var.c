@@ -93,7 +93,7 @@ burn_tensor *burn_var_get(const burn_var *var)
     return t;
 }
 
-/* ---- overwriting ---------------------------------------------------------------------------------- */
+/* ---- overwriting ----------------------------------------------------------------------------- */
 
 /* Everything that other threads' streams still have to run on this device. */
 static void drain_others(burni_device *device, const burni_stream *mine)
