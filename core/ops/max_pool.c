@@ -82,8 +82,12 @@ static burn_value *place(const burn_builder *b, burn_value *k, const burni_pool 
     }
     k = burn_b_add(b, k, start);
     if (s->padding[axis] > 0) {
-        burn_value *first = burn_b_remainder_num(b, k, (double)s->dilation[axis]);
-        k = burn_b_maximum(b, k, first);
+        /* The first tap inside lies at k mod dilation, taken of a number that is not negative. */
+        int64_t d1 = s->dilation[axis];
+        int64_t lift = (s->padding[axis] + d1 - 1) / d1 * d1;
+        burn_value *up = burn_b_add_num(b, k, (double)lift);
+        burn_value *whole = burn_b_mul_num(b, burn_b_div_num(b, up, (double)d1), (double)d1);
+        k = burn_b_maximum(b, k, burn_b_sub(b, up, whole));
     }
     return k;
 }
@@ -174,11 +178,16 @@ typedef struct max_sample {
 
 /* clang-format off */
 static const max_sample max_rows[] = {
-    {"dilation", BURN_FILL_DISTINCT, {1, 2, 7, 8}, {POOL_HEAD, {3, 2}, {1, 2}, {0, 0}, {2, 3}, 0, 0, {0, 0}}, 0},
-    {"dilation and padding", BURN_FILL_DISTINCT, {1, 1, 7, 8}, {POOL_HEAD, {3, 2}, {2, 3}, {2, 2}, {2, 3}, 1, 0, {0, 0}}, 0},
-    {"ties", BURN_FILL_BOOL, {1, 2, 6, 6}, {POOL_HEAD, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0, 0}}, 0},
-    {"special values", BURN_FILL_SPECIAL, {1, 2, 9, 9}, {POOL_HEAD, {2, 2}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0, 0}}, 0},
-    {"a window beside x", BURN_FILL_NORMAL, {1, 1, 1, 1}, {POOL_HEAD, {2, 1}, {1, 1}, {2, 0}, {4, 1}, 0, 0, {0, 0}}, BURN_E_SHAPE},
+    {"dilation", BURN_FILL_DISTINCT, {1, 2, 7, 8},
+     {POOL_HEAD, {3, 2}, {1, 2}, {0, 0}, {2, 3}, 0, 0, {0, 0}}, 0},
+    {"dilation and padding", BURN_FILL_DISTINCT, {1, 1, 7, 8},
+     {POOL_HEAD, {3, 2}, {2, 3}, {2, 2}, {2, 3}, 1, 0, {0, 0}}, 0},
+    {"ties", BURN_FILL_BOOL, {1, 2, 6, 6},
+     {POOL_HEAD, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0, 0}}, 0},
+    {"special values", BURN_FILL_SPECIAL, {1, 2, 9, 9},
+     {POOL_HEAD, {2, 2}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0, 0}}, 0},
+    {"a window beside x", BURN_FILL_NORMAL, {1, 1, 1, 1},
+     {POOL_HEAD, {2, 1}, {1, 1}, {2, 0}, {4, 1}, 0, 0, {0, 0}}, BURN_E_SHAPE},
 };
 /* clang-format on */
 

@@ -558,6 +558,40 @@ static int32_t expand_silu(const burn_builder *b, const burn_expand *a)
     return BURN_OK;
 }
 
+/*
+ * log(1 + x) and exp(x) - 1 near 0 from log and exp alone: the rounding of u = 1 + x, or of
+ * u = exp(x), cancels in log(u) / (u - 1). W. Kahan, HP-15C Advanced Functions Handbook, 1982.
+ */
+static int32_t expand_log1p(const burn_builder *b, const burn_expand *a)
+{
+    burn_value *x = a->in[0];
+    burn_value *u = burn_b_add_num(b, x, 1.0);
+    burn_value *less_one = burn_b_sub_num(b, u, 1.0);
+    burn_value *safe = burn_b_where(b, burn_b_equal_num(b, less_one, 0.0), burn_b_num(b, x, 1.0),
+                                    less_one);
+    burn_value *y = burn_b_mul(b, burn_b_log(b, u), burn_b_div(b, x, safe));
+    y = burn_b_where(b, burn_b_equal_num(b, less_one, 0.0), x, y);
+    y = burn_b_where(b, burn_b_equal_num(b, u, (double)INFINITY), u, y);
+    a->out[0] = y;
+    return BURN_OK;
+}
+
+static int32_t expand_expm1(const burn_builder *b, const burn_expand *a)
+{
+    burn_value *x = a->in[0];
+    burn_value *u = burn_b_exp(b, x);
+    burn_value *less_one = burn_b_sub_num(b, u, 1.0);
+    burn_value *log_u = burn_b_log(b, u);
+    burn_value *is_one = burn_b_equal_num(b, less_one, 0.0);
+    burn_value *safe = burn_b_where(b, is_one, burn_b_num(b, x, 1.0), log_u);
+    burn_value *y = burn_b_mul(b, less_one, burn_b_div(b, x, safe));
+    y = burn_b_where(b, is_one, x, y);
+    y = burn_b_where(b, burn_b_less_num(b, x, -80.0), burn_b_num(b, x, -1.0), y);
+    y = burn_b_where(b, burn_b_equal_num(b, u, (double)INFINITY), u, y);
+    a->out[0] = y;
+    return BURN_OK;
+}
+
 /* log(1 + exp(-|x|)) */
 static burn_value *log_tail(const burn_builder *b, burn_value *x)
 {
@@ -675,11 +709,11 @@ static const char no_vjp_bits[] = "bit operations take integers only, which carr
       "-1, 0 or 1; 0 for NaN")                                                                     \
     X(EXP, exp, MINIMAL, float, vjp_exp, save_y, NONE, NONE, smooth,                               \
       "e to the x")                                                                                \
-    X(EXPM1, expm1, PRIMITIVE, float, vjp_expm1, save_y, NONE, NONE, smooth,                       \
+    X(EXPM1, expm1, 0, float, vjp_expm1, save_y, NONE, expand_expm1, smooth,                       \
       "exp(x) - 1, accurate near 0")                                                               \
     X(LOG, log, MINIMAL, float, vjp_log, save_x, NONE, NONE, positive,                             \
       "natural logarithm")                                                                         \
-    X(LOG1P, log1p, PRIMITIVE, float, vjp_log1p, save_x, NONE, NONE, unit,                         \
+    X(LOG1P, log1p, 0, float, vjp_log1p, save_x, NONE, expand_log1p, unit,                         \
       "log(1 + x), accurate near 0")                                                               \
     X(SQRT, sqrt, MINIMAL, float, vjp_sqrt, save_y, NONE, NONE, positive,                          \
       "square root; gradient inf at 0")                                                            \
