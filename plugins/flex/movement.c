@@ -111,7 +111,7 @@ static int32_t launch_slice_assign(const burn_call *call)
     int64_t last = start + (a->size - 1) * a->step;
     int64_t length = z->dims[a->axis];
     if (a->size > 0 && (start < 0 || start >= length || last < 0 || last >= length)) {
-        return flex_fail(call->err, BURN_E_DATA,
+        return flex_fail(call->err, BURN_E_INVALID,
                          "slice_assign: elements %" PRId64 " to %" PRId64
                          " do not lie in axis %" PRId64 " of length %" PRId64,
                          start, last, a->axis, length);
