@@ -84,7 +84,7 @@ int32_t burn_sync(burn_device *device, burn_err *err)
     return rc;
 }
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 int32_t burn_memory_report(const burn_device *device, burn_memory *out, burn_err *err)
 {
@@ -133,7 +133,7 @@ void burn_memory_limit(burn_device *device, uint64_t bytes)
     }
 }
 
-/* ---- options, log, extensions ------------------------------------------------------------------------ */
+/* ---- options, log, extensions ---------------------------------------------------------------- */
 
 int32_t burn_option_set(const char *name, const char *value, burn_err *err)
 {
@@ -184,17 +184,13 @@ int32_t burn_extension_load(const char *id, burn_err *err)
 
 void burn_shutdown(void)
 {
-    burni_thread *thread = burni_thread_current;
     for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
-        burni_stream *s = thread != NULL ? thread->streams[d] : NULL;
-        if (s != NULL) {
-            (void)burni_stream_finish(s, NULL);
-        }
+        burni_device_close(burni_device_at(d));
     }
     burni_loader_shutdown();
 }
 
-/* ---- registry ------------------------------------------------------------------------------------------ */
+/* ---- registry -------------------------------------------------------------------------------- */
 
 uint32_t burn_op_count(void)
 {
@@ -247,7 +243,7 @@ const char *burn_op_row(burn_device *device, uint64_t id, uint32_t i)
     return device->core->rows[op->index].rows[i]->name;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 burn_tensor *burn_require_grad(burn_device *device, burn_tensor *t)
 {

@@ -27,6 +27,7 @@ typedef struct burni_device {
     burn_backend_device *handle;
     burn_limits limits;
     int synchronous;
+    _Atomic int closed; /* by burn_shutdown: the backend is not called any more */
     int host_memory;
     uint32_t index;
     uint32_t ordinal;

@@ -25,6 +25,14 @@ static void drop_parents(burni_fault *f)
     f->n_parents = 0;
 }
 
+burni_fault *burni_fault_ref(burni_fault *fault)
+{
+    if (fault != NULL) {
+        atomic_fetch_add_explicit(&fault->refs, 1, memory_order_relaxed);
+    }
+    return fault;
+}
+
 void burni_fault_unref(burni_fault *fault)
 {
     if (fault == NULL || atomic_fetch_sub_explicit(&fault->refs, 1, memory_order_acq_rel) != 1) {

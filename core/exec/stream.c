@@ -124,6 +124,9 @@ void burni_storage_fail(burni_storage *s, burni_cause *cause)
 /* Hook: the last reference to a storage is gone. */
 static void storage_dead(burni_storage *s)
 {
+    if (atomic_load_explicit(&s->device->closed, memory_order_relaxed)) {
+        return;
+    }
     if (s->fault != NULL) {
         burni_fault_unref(s->fault);
         s->fault = NULL;
@@ -655,11 +658,23 @@ int32_t burni_storage_wait(burni_thread *thread, burni_storage *s, burn_err *err
     return rc;
 }
 
+void burni_device_close(burni_device *device)
+{
+    if (atomic_exchange(&device->closed, 1) != 0) {
+        return;
+    }
+    for (burni_stream *s = device->streams; s != NULL; s = s->next) {
+        burni_stream_drain(s);
+        device->api->queue_destroy(s->queue);
+    }
+    device->api->close(device->handle);
+}
+
 static void thread_exit(burni_thread *thread)
 {
     for (uint32_t i = 0; i < BURNI_MAX_DEVICES; i++) {
         burni_stream *s = thread->streams[i];
-        if (s == NULL) {
+        if (s == NULL || atomic_load(&s->device->closed)) {
             continue;
         }
         burni_stream_drain(s);

@@ -110,6 +110,10 @@ void burni_storage_fail(burni_storage *storage, burni_cause *cause);
 /* Waits until the stream's queue has done all it was given. */
 int32_t burni_stream_finish(burni_stream *stream, burn_err *err);
 
+/* Runs what is pending on all streams of a device, ends its queues and closes it. Memory that is
+ * released later is forgotten, not given back. Idempotent. */
+void burni_device_close(burni_device *device);
+
 /* Looks at every fault word of the stream that is still open; failures are latched. */
 int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err);
 

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "exec/emit.h"
+#include "exec/fault.h"
 
 #include <string.h>
 
@@ -62,6 +63,11 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
     /* The memory must exist before somebody else can see the variable. */
     burni_storage_launch(var->value->storage);
     var->value->storage->is_var = 1;
+    if (atomic_load(&var->value->storage->state) == BURNI_FAILED) {
+        burni_cause_write(var->value->storage->cause, err);
+        burn_var_release(var);
+        return NULL;
+    }
     return var;
 }
 
@@ -83,7 +89,10 @@ burn_tensor *burn_var_get(const burn_var *var)
     if (thread == NULL || var == NULL) {
         return burni_handle_fail(thread, BURN_E_INVALID, 0, "variable: it is NULL");
     }
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&var->lock;
+    (void)pthread_mutex_lock(lock);
     burn_tensor *t = burni_handle_alias(thread, var->value, 1);
+    (void)pthread_mutex_unlock(lock);
     if (t == NULL) {
         return burni_handle_failed(NULL, &burni_cause_no_memory);
     }
@@ -111,11 +120,37 @@ static void drain_others(burni_device *device, const burni_stream *mine)
     }
 }
 
-/* Gives readers of the old value their own copy of it. */
-static int32_t copy_out(burni_thread *thread, burn_var *var, burni_stream *stream, burn_err *err)
+/* `to` takes over the memory and history of `from`, which has none afterwards. */
+static void take_memory(burni_storage *to, burni_storage *from)
 {
-    burni_storage *old = var->value->storage;
-    burni_stream_drain(stream);
+    to->block = from->block;
+    to->buffer = from->buffer;
+    to->buffer_offset = from->buffer_offset;
+    to->host = from->host;
+    to->writer = from->writer;
+    to->write_point = from->write_point;
+    from->block = NULL;
+}
+
+/* A second storage object for the variable, in the state of the first. */
+static burni_storage *twin(burni_thread *thread, const burni_storage *old)
+{
+    burni_storage *fresh = burni_storage_new(thread, old->device, old->bytes);
+    if (fresh == NULL) {
+        return NULL;
+    }
+    fresh->is_var = 1;
+    atomic_store(&fresh->foreign, atomic_load(&old->foreign));
+    atomic_store(&fresh->state, atomic_load(&old->state));
+    fresh->cause = old->cause != NULL ? burni_cause_ref(old->cause) : NULL;
+    fresh->fault = burni_fault_ref(old->fault);
+    return fresh;
+}
+
+/* A copy of the variable's value that has run. NULL and an error when there is none. */
+static burn_tensor *run_copy(burni_thread *thread, const burn_var *var, burni_stream *stream,
+                             burn_err *err)
+{
     burn_tensor *copy = NULL;
     burn_tensor *const in[1] = {var->value};
     thread->no_grad++;
@@ -123,35 +158,46 @@ static int32_t copy_out(burni_thread *thread, burn_var *var, burni_stream *strea
     int32_t rc = burni_emit(thread, NULL, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &copy, 1);
     thread->depth--;
     thread->no_grad--;
-    burni_storage *fresh =
-        rc == BURN_OK ? burni_storage_new(thread, old->device, old->bytes) : NULL;
-    if (fresh == NULL) {
-        if (rc == BURN_OK || burn_tensor_error(copy, err) == BURN_OK) {
-            rc = burni_fail(err, BURN_E_NO_MEMORY, "variable: out of host memory");
+    if (rc == BURN_OK) {
+        burni_stream_drain(stream);
+        const burni_storage *s = copy->storage;
+        if (atomic_load(&s->state) == BURNI_FAILED) {
+            burni_cause_write(s->cause, err);
+            rc = s->cause->code;
         }
-        burn_release(copy);
-        return rc;
+    } else {
+        (void)burn_tensor_error(copy, err);
     }
+    if (rc != BURN_OK) {
+        burn_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* Gives readers of the old value their own copy of it: the old storage object, which they hold, gets
+ * the copy's memory, and the variable goes on with a new object on its own memory. */
+static int32_t copy_out(burni_thread *thread, burn_var *var, burni_stream *stream, burn_err *err)
+{
+    burni_storage *old = var->value->storage;
     burni_stream_drain(stream);
-    burni_storage *saved = copy->storage;
-    /* `fresh` takes the variable's memory, the old object (which readers hold) the copy's. */
-    fresh->block = old->block;
-    fresh->buffer = old->buffer;
-    fresh->buffer_offset = old->buffer_offset;
-    fresh->host = old->host;
-    fresh->writer = old->writer;
-    fresh->write_point = old->write_point;
-    atomic_store(&fresh->foreign, atomic_load(&old->foreign));
-    atomic_store(&fresh->state, atomic_load(&old->state));
-    fresh->is_var = 1;
+    burn_tensor *copy = NULL;
+    if (atomic_load(&old->state) != BURNI_FAILED) {
+        copy = run_copy(thread, var, stream, err);
+        if (copy == NULL) {
+            return err != NULL && err->code != BURN_OK ? err->code : BURN_E_NO_MEMORY;
+        }
+    }
+    burni_storage *fresh = twin(thread, old);
+    if (fresh == NULL) {
+        burn_release(copy);
+        return burni_fail(err, BURN_E_NO_MEMORY, "variable: out of host memory");
+    }
+    take_memory(fresh, old);
     old->is_var = 0;
-    old->block = saved->block;
-    old->buffer = saved->buffer;
-    old->buffer_offset = saved->buffer_offset;
-    old->host = saved->host;
-    old->writer = saved->writer;
-    old->write_point = saved->write_point;
-    saved->block = NULL;
+    if (copy != NULL) {
+        take_memory(old, copy->storage);
+    }
     var->value->storage = fresh;
     burn_release(copy);
     burni_storage_unref(old, 1);
@@ -179,8 +225,16 @@ int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
 {
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);
-    if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || op->def.n_out > 16) {
-        return burni_fail(err, BURN_E_INVALID, "update: unknown op or too many operands");
+    burn_err local = BURN_ERR_INIT;
+    err = err != NULL ? err : &local;
+    if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || op->def.n_out > 16 ||
+        vars == NULL || in == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "update: unknown op, or too many or no operands");
+    }
+    if (op->def.effect != BURN_EFFECT_STATE) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "update: %s overwrites no variable; assign its result instead",
+                          op->def.name);
     }
     burn_tensor *operands[BURN_MAX_OPERANDS];
     burn_tensor *outs[16];
