@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * cases.h - what the benchmark's worker can run: named pieces of work on the public API.
+ *
+ * A case has a size argument. `setup` makes its data on the device, `run` does n iterations and
+ * waits until they are done, `teardown` frees the data. Only one case is set up at a time, so each
+ * file keeps its case's data in static variables. A peer has the same cases under the same names
+ * (peer/peer.cpp, peer/compiled.py). To add one: write the three functions, add a row to the table
+ * in cases.c, a row to rows.c, and the same work in the peers.
+ */
+#ifndef BENCH_CASES_H
+#define BENCH_CASES_H
+
+#include <burn/device.h>
+#include <burn/status.h>
+#include <stdint.h>
+
+struct bench_case {
+    const char *name;
+    int32_t (*setup)(burn_device *device, int64_t arg, burn_err *err);
+    int32_t (*run)(int64_t n, burn_err *err);
+    void (*teardown)(void);
+};
+
+/* NULL when there is none of that name. */
+const struct bench_case *bench_case_find(const char *name);
+
+/* cases_op.c: arg = number of elements */
+int32_t bench_add_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_add_tape_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_add_run(int64_t n, burn_err *err);
+int32_t bench_add_tape_run(int64_t n, burn_err *err);
+int32_t bench_add_tape100_run(int64_t n, burn_err *err);
+int32_t bench_add_chain64_run(int64_t n, burn_err *err);
+void bench_add_teardown(void);
+
+/* cases_op.c: arg = number of rows and columns of the square matrices */
+int32_t bench_sgemm_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_sgemm_run(int64_t n, burn_err *err);
+
+/* cases_step.c: arg = batch size */
+int32_t bench_mlp_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_lenet_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_block_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_step_run(int64_t n, burn_err *err);
+void bench_step_teardown(void);
+
+#endif /* BENCH_CASES_H */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * machine.h - what the numbers were measured on.
+ */
+#ifndef BENCH_MACHINE_H
+#define BENCH_MACHINE_H
+
+#include <stdint.h>
+
+struct bench_machine {
+    char cpu[96];
+    char system[96]; /* kernel */
+    char compiler[96];
+    int cpus;      /* usable by this process */
+    int64_t l2;    /* bytes per core, 0 = not known */
+    int64_t l3;    /* bytes in all */
+    int64_t memory;
+};
+
+void bench_machine_read(struct bench_machine *machine);
+
+/* Elements of each of three arrays that live in the level-2 caches of all cores, in level 3, or in
+ * main memory only. */
+int64_t bench_elements_l2(const struct bench_machine *machine);
+int64_t bench_elements_l3(const struct bench_machine *machine);
+int64_t bench_elements_dram(const struct bench_machine *machine);
+
+#endif /* BENCH_MACHINE_H */

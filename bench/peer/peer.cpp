@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// peer.cpp - the same cases in PyTorch's C++ library, behind the line protocol of worker.c.
+//
+// It owns no measurement of its own choosing: case names, sizes and iterations come from
+// burn-bench, which runs its rounds between its own. Built by build.sh against the libtorch of a
+// Python environment. Threads are set by OMP_NUM_THREADS, which torch reads at its start. To add
+// a case: a class with run(), a line in make_case().
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+
+namespace F = torch::nn::functional;
+
+namespace {
+
+double now()
+{
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
+}
+
+struct Case {
+    virtual ~Case() = default;
+    virtual void run(int64_t n) = 0;
+};
+
+// ---- single ops ---------------------------------------------------------------------------------
+
+struct Add : Case {
+    torch::Tensor a, b;
+    explicit Add(int64_t elements)
+        : a(torch::rand({elements})), b(torch::rand({elements}))
+    {
+    }
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            torch::Tensor sum = at::add(a, b);
+        }
+    }
+};
+
+struct AddChain64 : Add {
+    using Add::Add;
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            torch::Tensor y = a;
+            for (int k = 0; k < 64; k++) {
+                y = at::add(y, b);
+            }
+        }
+    }
+};
+
+// Into memory that is there already: the peer's best case for large tensors.
+struct AddOut : Add {
+    torch::Tensor sum;
+    explicit AddOut(int64_t elements) : Add(elements), sum(torch::zeros({elements})) {}
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            at::add_out(sum, a, b);
+        }
+    }
+};
+
+struct AddTape : Add {
+    explicit AddTape(int64_t elements) : Add(elements) { a.set_requires_grad(true); }
+    void run(int64_t n) override
+    {
+        for (int64_t i = 0; i < n; i++) {
+            torch::Tensor sum = at::add(a, b);
+        }
+    }
+};
+
+struct AddTape100 : AddTape {
+    using AddTape::AddTape;
+    void run(int64_t n) override
+    {
+        const torch::Tensor seed = torch::ones_like(b);
+        for (int64_t i = 0; i < n; i++) {
+            torch::Tensor y = a;
+            for (int k = 0; k < 100; k++) {
+                y = at::add(y, b);
+            }
+            auto grads = torch::autograd::grad({y}, {a}, {seed});
+        }
+    }
+};
+
+struct Sgemm : Case {
+    torch::Tensor a, b;
+    explicit Sgemm(int64_t size) : a(torch::rand({size, size})), b(torch::rand({size, size})) {}
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            torch::Tensor product = at::matmul(a, b);
+        }
+    }
+};
+
+// ---- training steps -----------------------------------------------------------------------------
+
+struct Step : Case {
+    torch::nn::Sequential net;
+    torch::Tensor x, y;
+    std::unique_ptr<torch::optim::Optimizer> optimizer;
+    void run(int64_t n) override
+    {
+        for (int64_t i = 0; i < n; i++) {
+            optimizer->zero_grad();
+            loss(net->forward(x)).backward();
+            optimizer->step();
+        }
+    }
+    virtual torch::Tensor loss(const torch::Tensor &out) { return F::cross_entropy(out, y); }
+    void use_momentum()
+    {
+        optimizer = std::make_unique<torch::optim::SGD>(net->parameters(),
+                                                        torch::optim::SGDOptions(0.01).momentum(0.9));
+    }
+};
+
+struct Mlp : Step {
+    explicit Mlp(int64_t batch)
+    {
+        net = torch::nn::Sequential(torch::nn::Linear(784, 128), torch::nn::ReLU(),
+                                    torch::nn::Linear(128, 10));
+        use_momentum();
+        x = torch::randn({batch, 784});
+        y = torch::randint(0, 10, {batch});
+    }
+};
+
+struct LeNet : Step {
+    explicit LeNet(int64_t batch)
+    {
+        using torch::nn::Conv2dOptions;
+        net = torch::nn::Sequential(
+            torch::nn::Conv2d(Conv2dOptions(1, 6, 5).padding(2)), torch::nn::ReLU(),
+            torch::nn::MaxPool2d(2), torch::nn::Conv2d(Conv2dOptions(6, 16, 5)), torch::nn::ReLU(),
+            torch::nn::MaxPool2d(2), torch::nn::Flatten(), torch::nn::Linear(400, 120),
+            torch::nn::ReLU(), torch::nn::Linear(120, 84), torch::nn::ReLU(),
+            torch::nn::Linear(84, 10));
+        use_momentum();
+        x = torch::randn({batch, 1, 28, 28});
+        y = torch::randint(0, 10, {batch});
+    }
+};
+
+constexpr int64_t kWidth = 256;
+constexpr int64_t kHeads = 4;
+constexpr int64_t kLength = 128;
+
+struct BlockImpl : torch::nn::Module {
+    torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
+    torch::nn::Linear qkv{nullptr}, proj{nullptr}, fc1{nullptr}, fc2{nullptr};
+    BlockImpl()
+    {
+        const torch::nn::LayerNormOptions norm_options({kWidth});
+        norm1 = register_module("norm1", torch::nn::LayerNorm(norm_options));
+        qkv = register_module("qkv", torch::nn::Linear(kWidth, 3 * kWidth));
+        proj = register_module("proj", torch::nn::Linear(kWidth, kWidth));
+        norm2 = register_module("norm2", torch::nn::LayerNorm(norm_options));
+        fc1 = register_module("fc1", torch::nn::Linear(kWidth, 4 * kWidth));
+        fc2 = register_module("fc2", torch::nn::Linear(4 * kWidth, kWidth));
+    }
+    torch::Tensor attend(const torch::Tensor &x)
+    {
+        auto parts = qkv->forward(x)
+                         .view({x.size(0), x.size(1), 3, kHeads, kWidth / kHeads})
+                         .permute({2, 0, 3, 1, 4})
+                         .unbind(0);
+        auto mixed = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
+        return proj->forward(mixed.transpose(1, 2).reshape(x.sizes()));
+    }
+    torch::Tensor forward(torch::Tensor x)
+    {
+        x = x + attend(norm1->forward(x));
+        return x + fc2->forward(at::gelu(fc1->forward(norm2->forward(x))));
+    }
+};
+TORCH_MODULE(Block);
+
+struct BlockStep : Step {
+    explicit BlockStep(int64_t batch)
+    {
+        net = torch::nn::Sequential(Block());
+        optimizer = std::make_unique<torch::optim::AdamW>(
+            net->parameters(), torch::optim::AdamWOptions(1e-4).weight_decay(0.01));
+        x = torch::randn({batch, kLength, kWidth});
+        y = torch::randn({batch, kLength, kWidth});
+    }
+    torch::Tensor loss(const torch::Tensor &out) override { return at::mse_loss(out, y); }
+};
+
+std::unique_ptr<Case> make_case(const std::string &name, int64_t arg)
+{
+    if (name == "add") {
+        return std::make_unique<Add>(arg);
+    }
+    if (name == "add_out") {
+        return std::make_unique<AddOut>(arg);
+    }
+    if (name == "add_chain64") {
+        return std::make_unique<AddChain64>(arg);
+    }
+    if (name == "add_tape") {
+        return std::make_unique<AddTape>(arg);
+    }
+    if (name == "add_tape100") {
+        return std::make_unique<AddTape100>(arg);
+    }
+    if (name == "sgemm") {
+        return std::make_unique<Sgemm>(arg);
+    }
+    if (name == "step_mlp") {
+        return std::make_unique<Mlp>(arg);
+    }
+    if (name == "step_lenet") {
+        return std::make_unique<LeNet>(arg);
+    }
+    if (name == "step_block") {
+        return std::make_unique<BlockStep>(arg);
+    }
+    return nullptr;
+}
+
+// ---- protocol -----------------------------------------------------------------------------------
+
+class Server {
+    std::unique_ptr<Case> current;
+    double estimate = 0; // seconds per iteration
+
+    double timed(int64_t n)
+    {
+        const double start = now();
+        current->run(n);
+        return now() - start;
+    }
+
+    void prepare(const char *name, int64_t arg)
+    {
+        current.reset();
+        torch::manual_seed(1);
+        current = make_case(name, arg);
+        if (current == nullptr) {
+            std::printf("no such case: %.60s\n", name);
+            return;
+        }
+        timed(1);
+        double seconds = 0;
+        int64_t n = 1;
+        while ((seconds = timed(n)) <= 0.02) {
+            n *= 2;
+        }
+        estimate = seconds / static_cast<double>(n);
+        std::printf("ok\n");
+    }
+
+    void round(double seconds)
+    {
+        if (current == nullptr) {
+            std::printf("no case is prepared\n");
+            return;
+        }
+        int64_t n = static_cast<int64_t>(seconds / estimate);
+        n = n < 1 ? 1 : n;
+        estimate = timed(n) / static_cast<double>(n);
+        std::printf("ok %.9e %lld\n", estimate, static_cast<long long>(n));
+    }
+
+public:
+    void answer(const char *line)
+    {
+        char name[64];
+        long long arg = 0;
+        double seconds = 0;
+        if (std::sscanf(line, "prepare %63s %lld", name, &arg) == 2) {
+            prepare(name, arg);
+        } else if (std::sscanf(line, "round %lf", &seconds) == 1) {
+            round(seconds);
+        } else if (std::strncmp(line, "done", 4) == 0) {
+            current.reset();
+            std::printf("ok\n");
+        } else {
+            std::printf("no such request\n");
+        }
+    }
+};
+
+int first_result()
+{
+    const torch::Tensor a = torch::ones({4});
+    std::printf("%g\n", (a + a)[0].item<double>());
+    std::fflush(stdout);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && std::strcmp(argv[1], "--first-result") == 0) {
+        return first_result();
+    }
+    Server server;
+    char line[256];
+    while (std::fgets(line, sizeof(line), stdin) != nullptr) {
+        try {
+            server.answer(line);
+        } catch (const std::exception &error) {
+            const std::string text = error.what();
+            std::printf("no %s\n", text.substr(0, text.find('\n')).c_str());
+        }
+        std::fflush(stdout);
+    }
+    return 0;
+}

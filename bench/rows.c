@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * rows.c - the table of rows.
+ *
+ * Sizes that depend on the machine (caches) are filled in when the rows are written. To add a row:
+ * a line here, a line in README.md; if its case is new, see cases.h.
+ */
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Work of the training steps, derived in README.md. */
+#define MLP_FLOPS   (2.0 * 64 * (2 * 784 * 128 + 3 * 128 * 10))
+#define MLP_BYTES   (32.0 * 101770 + 64.0 * 4 * (2 * 784 + 4 * (128 + 128 + 10)))
+#define LENET_FLOPS (64.0 * (2 * 235200 + 3 * 480000 + 3 * 117840))
+#define LENET_BYTES (32.0 * 61706 + 64.0 * 4 * (2 * 784 + 4 * 14602))
+#define BLOCK_FLOPS (1024.0 * 2 * 3 * 786432 + 3 * 67108864.0)
+#define BLOCK_BYTES (40.0 * 789760 + 1024.0 * 4 * 4 * 4864)
+
+/* clang-format off */
+#define ADD(name, case_name, arg, per, window) \
+    {name, case_name, NULL, arg, per, 0, 0, window, 1, BENCH_NS, BENCH_TORCH, BENCH_NO_LIMIT}
+#define SGEMM(name, n, threads) \
+    {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, NULL, threads, BENCH_GFLOPS, BENCH_TORCH, \
+     BENCH_LIMIT_PEAK}
+#define MEM(name) \
+    {name, "add", "add_out", 0, 1, 0, 0, NULL, 0, BENCH_GBS, BENCH_TORCH, BENCH_LIMIT_BANDWIDTH}
+#define STEP(name, case_name, batch, flops, bytes, peer) \
+    {name, case_name, NULL, batch, 1, flops, bytes, NULL, 0, BENCH_MS, peer, BENCH_LIMIT_FLOOR}
+
+static const struct bench_row ROWS[] = {
+    ADD("add.1.eager", "add", 1, 1, "1"),
+    ADD("add.64.eager", "add", 64, 1, "1"),
+    ADD("add.64.tape", "add_tape", 64, 1, "1"),
+    ADD("add.64.tape100", "add_tape100", 64, 100, "1"),
+    ADD("add.64.window", "add_chain64", 64, 64, "64"),
+    {"start.first_result", NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MS, BENCH_TORCH, BENCH_NO_LIMIT},
+    SGEMM("sgemm.256.1t", 256, 1),
+    SGEMM("sgemm.512.1t", 512, 1),
+    SGEMM("sgemm.1024.1t", 1024, 1),
+    SGEMM("sgemm.2048.1t", 2048, 1),
+    SGEMM("sgemm.256.2t", 256, 2),
+    SGEMM("sgemm.512.2t", 512, 2),
+    SGEMM("sgemm.1024.2t", 1024, 2),
+    SGEMM("sgemm.2048.2t", 2048, 2),
+    MEM("mem.add.l2"),
+    MEM("mem.add.l3"),
+    MEM("mem.add.dram"),
+    STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, BENCH_TORCH),
+    STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, BENCH_TORCH),
+    STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, BENCH_TORCH),
+    STEP("step.mlp.compiled", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, BENCH_COMPILED),
+    STEP("step.lenet.compiled", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, BENCH_COMPILED),
+    STEP("step.block.compiled", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, BENCH_COMPILED),
+};
+/* clang-format on */
+
+enum { N_ROWS = sizeof(ROWS) / sizeof(ROWS[0]) };
+_Static_assert((int)N_ROWS <= (int)BENCH_MAX_ROWS, "bench_rows writes into BENCH_MAX_ROWS rows");
+
+static int64_t elements_of(const char *name, const struct bench_machine *machine)
+{
+    if (strcmp(name, "mem.add.l2") == 0) {
+        return bench_elements_l2(machine);
+    }
+    if (strcmp(name, "mem.add.l3") == 0) {
+        return bench_elements_l3(machine);
+    }
+    return bench_elements_dram(machine);
+}
+
+int bench_rows(const struct bench_machine *machine, struct bench_row *out)
+{
+    for (int i = 0; i < N_ROWS; i++) {
+        out[i] = ROWS[i];
+        if (out[i].limit == BENCH_LIMIT_BANDWIDTH) {
+            out[i].arg = elements_of(out[i].name, machine);
+            out[i].bytes = 12.0 * (double)out[i].arg;
+        }
+    }
+    return N_ROWS;
+}
+
+const char *bench_unit_name(enum bench_unit unit)
+{
+    static const char *const names[] = {"ns", "ms", "GFLOP/s", "GB/s"};
+    return names[unit];
+}
+
+const char *bench_peer_name(enum bench_peer peer)
+{
+    static const char *const names[] = {"", "torch", "torch.compile"};
+    return names[peer];
+}
+
+double bench_row_value(const struct bench_row *row, double seconds)
+{
+    if (isnan(seconds)) {
+        return seconds;
+    }
+    switch (row->unit) {
+    case BENCH_NS:
+        return seconds / row->per * 1e9;
+    case BENCH_MS:
+        return seconds / row->per * 1e3;
+    case BENCH_GFLOPS:
+        return row->flops / seconds * 1e-9;
+    case BENCH_GBS:
+        return row->bytes / seconds * 1e-9;
+    }
+    return (double)NAN;
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""smoke.py BURN_BENCH - the benchmark runs, and its JSON and history say what README.md promises.
+
+Nothing is said about how fast anything is: tests must not depend on who else uses the machine.
+"""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+KEYS = {"name", "value", "unit", "peer", "peer_value", "ratio", "limit", "fraction", "spread",
+        "rounds", "note"}
+ROWS = {"add.64.eager": "ns", "sgemm.256.1t": "GFLOP/s", "start.first_result": "ms",
+        "step.mlp": "ms"}
+
+
+def run(*arguments):
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def check_number(row, key, wanted):
+    number = row[key]
+    assert (number is not None) == wanted, row
+    assert number is None or (math.isfinite(number) and number > 0), row
+
+
+def check_report(report, names):
+    assert report["format"] == 1 and report["quick"] is True and report["torch"] is False, report
+    assert report["revision"] == 'a "revision"', report
+    assert report["machine"]["cpus"] >= 1 and report["machine"]["cpu"], report
+    assert [row["name"] for row in report["rows"]] == names, report
+    for row in report["rows"]:
+        assert set(row) == KEYS, row
+        assert row["unit"] == ROWS[row["name"]], row
+        assert row["rounds"] >= 1 and row["note"] is None, row
+        assert row["peer"] is None, row
+        check_number(row, "value", True)
+        check_number(row, "peer_value", False)
+        check_number(row, "ratio", False)
+        has_limit = row["name"].startswith(("sgemm", "step"))
+        check_number(row, "limit", has_limit)
+        check_number(row, "fraction", has_limit)
+
+
+def main():
+    bench = sys.argv[1]
+    fast = ("--quick", "--no-peer", "--rounds", "2", "--seconds", "0.005")
+    listed = run(bench, "--list").split()
+    assert len(set(listed)) == len(listed) and set(ROWS) <= set(listed), listed
+    names = [name for name in listed if name in ROWS]
+    with tempfile.TemporaryDirectory() as folder:
+        out, history = pathlib.Path(folder, "out.json"), pathlib.Path(folder, "history.jsonl")
+        arguments = (bench, *fast, "--only", ",".join(ROWS), "--json", str(out),
+                     f"--record={history}", "--revision", 'a "revision"')
+        table = run(*arguments)
+        assert all(name in table for name in names), table
+        check_report(json.loads(out.read_text()), names)
+        run(*arguments)
+        lines = history.read_text().splitlines()
+        assert len(lines) == 2, lines
+        for line in lines:
+            check_report(json.loads(line), names)
+    only = ("--quick", "--no-peer", "--rounds", "2", "--only", "add.64.e*", "--json", "-")
+    report = json.loads(run(bench, *only))
+    assert [row["name"] for row in report["rows"]] == ["add.64.eager"], report
+    wrong = subprocess.run([bench, "--only", "nothing"], capture_output=True, text=True, timeout=60,
+                           check=False)
+    assert wrong.returncode == 2 and "no row matches" in wrong.stderr, wrong
+    print("bench-smoke: ok")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * worker.h - the benchmark's other process: runs cases on demand.
+ */
+#ifndef BENCH_WORKER_H
+#define BENCH_WORKER_H
+
+/* Serves lines from standard input until it ends. Returns the exit status. */
+int bench_worker(void);
+
+/* The least that a process can do: one addition of four numbers, read and printed. */
+int bench_first_result(void);
+
+#endif /* BENCH_WORKER_H */
