@@ -21,7 +21,9 @@ static int shape_attrs(burn_attrs_shape *a, uint8_t dtype, uint32_t rank, const 
     }
     a->n_dims = rank;
     a->dtype = dtype;
-    memcpy(a->dims, dims, rank * sizeof(int64_t));
+    for (uint32_t d = 0; d < rank; d++) {
+        a->dims[d] = dims[d];
+    }
     return 1;
 }
 
@@ -59,7 +61,7 @@ burn_tensor *burn_arange(burn_device *device, uint8_t dtype, int64_t n, double s
     return burni_call(device, BURN_OP_ARANGE, &a, in, 2);
 }
 
-/* ---- random -------------------------------------------------------------------------------------- */
+/* ---- random ---------------------------------------------------------------------------------- */
 
 void burn_seed(uint64_t seed)
 {
@@ -141,7 +143,7 @@ burn_tensor *burn_dropout(burn_tensor *x, double p)
     return burni_call(NULL, BURN_OP_DROPOUT, NULL, in, 4);
 }
 
-/* ---- other devices ------------------------------------------------------------------------------- */
+/* ---- other devices --------------------------------------------------------------------------- */
 
 burn_tensor *burn_to_device(burn_tensor *x, burn_device *device)
 {

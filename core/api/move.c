@@ -14,7 +14,9 @@ static burn_tensor *to_dims(uint64_t op, burn_tensor *x, uint32_t rank, const in
     burn_attrs_shape a;
     burn_attrs_init(&a, sizeof(a));
     a.n_dims = rank;
-    memcpy(a.dims, dims, rank * sizeof(int64_t));
+    for (uint32_t d = 0; d < rank; d++) {
+        a.dims[d] = dims[d];
+    }
     return burni_call(NULL, op, &a, &x, 1);
 }
 
@@ -66,8 +68,8 @@ burn_tensor *burn_reshape(burn_tensor *x, uint32_t rank, const int64_t *dims)
     if (burn_ok(x) && complete(x, rank, dims, full, &err) != BURN_OK) {
         return burni_call_fail(BURN_OP_RESHAPE, err.code, "%s", err.text);
     }
-    if (!burn_ok(x)) {
-        memcpy(full, dims, rank * sizeof(int64_t));
+    for (uint32_t d = 0; d < rank && !burn_ok(x); d++) {
+        full[d] = dims[d];
     }
     return to_dims(BURN_OP_RESHAPE, x, rank, full);
 }
@@ -86,8 +88,8 @@ burn_tensor *burn_permute(burn_tensor *x, uint32_t rank, const int64_t *axes)
     burn_attrs_permute a;
     burn_attrs_init(&a, sizeof(a));
     if (bad_dims(rank, axes)) {
-        return burni_call_fail(BURN_OP_PERMUTE, BURN_E_INVALID, "permute: %u axes given, at most %d",
-                               rank, BURN_MAX_RANK);
+        return burni_call_fail(BURN_OP_PERMUTE, BURN_E_INVALID,
+                               "permute: %u axes given, at most %d", rank, BURN_MAX_RANK);
     }
     a.n_axes = rank;
     for (uint32_t i = 0; i < rank; i++) {
@@ -286,6 +288,10 @@ burn_tensor *burn_pad(burn_tensor *x, const int64_t *before, const int64_t *afte
     burn_attrs_pad a;
     burn_attrs_init(&a, sizeof(a));
     a.n_dims = burn_rank(x);
+    if (a.n_dims > 0 && (before == NULL || after == NULL)) {
+        return burni_call_fail(BURN_OP_PAD, BURN_E_INVALID,
+                               "pad: before and after must name %u sizes each", a.n_dims);
+    }
     for (uint32_t i = 0; i < a.n_dims; i++) {
         a.before[i] = before[i];
         a.after[i] = after[i];
@@ -294,7 +300,7 @@ burn_tensor *burn_pad(burn_tensor *x, const int64_t *before, const int64_t *afte
     return burni_call(NULL, BURN_OP_PAD, &a, in, 2);
 }
 
-/* ---- by index ------------------------------------------------------------------------------------ */
+/* ---- by index -------------------------------------------------------------------------------- */
 
 static burn_tensor *by_index(uint64_t op, burn_tensor *x, burn_tensor *index, int64_t axis)
 {

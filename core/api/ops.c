@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* ---- calling ------------------------------------------------------------------------------------ */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 burn_tensor *burni_call_n(burn_device *device, uint64_t op, const void *attrs,
                           burn_tensor *const *in, uint32_t n_in, burn_tensor **out,
@@ -52,7 +52,7 @@ int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis)
     return axis < 0 && x != NULL ? axis + x->rank : axis;
 }
 
-/* ---- elementwise --------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 #define DEFINE_UNARY(id, NAME, name)                                                               \
     burn_tensor *burn_##name(burn_tensor *x)                                                       \
@@ -104,7 +104,7 @@ burn_tensor *burn_copy(burn_tensor *x)
     return burni_call(NULL, BURN_OP_COPY, NULL, &x, 1);
 }
 
-/* ---- reducing -------------------------------------------------------------------------------------- */
+/* ---- reducing -------------------------------------------------------------------------------- */
 
 static burn_tensor *reduce(uint64_t op, burn_tensor *x, uint32_t n_axes, const int64_t *axes,
                            int32_t keepdims, int64_t correction)
@@ -211,7 +211,7 @@ burn_tensor *burn_log_softmax(burn_tensor *x, int64_t axis)
     return along(BURN_OP_LOG_SOFTMAX, x, axis, 0);
 }
 
-/* ---- products, convolutions, pools ------------------------------------------------------------------ */
+/* ---- products, convolutions, pools ----------------------------------------------------------- */
 
 burn_tensor *burn_matmul(burn_tensor *x, burn_tensor *y)
 {
@@ -334,7 +334,7 @@ burn_tensor *burn_adaptive_max_pool2d(burn_tensor *x, int64_t height, int64_t wi
     return adaptive(BURN_OP_ADAPTIVE_MAX_POOL2D, x, height, width);
 }
 
-/* ---- normalising, attention, losses ------------------------------------------------------------------- */
+/* ---- normalising, attention, losses ---------------------------------------------------------- */
 
 burn_tensor *burn_layer_norm(burn_tensor *x, burn_tensor *gamma, burn_tensor *beta,
                              uint32_t n_axes, double eps)

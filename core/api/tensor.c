@@ -84,7 +84,7 @@ burn_tensor *burn_scalar_u64(uint64_t value)
     return scalar(BURN_U64, value);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 int32_t burn_ok(const burn_tensor *t)
 {
@@ -132,7 +132,7 @@ burn_device *burn_device_of(const burn_tensor *t)
     return burn_ok(t) && t->device != NULL ? &t->device->core->plain : NULL;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 int32_t burn_read(const burn_tensor *t, void *out, size_t bytes, burn_err *err)
 {
@@ -180,8 +180,8 @@ static unsigned char *raw_bytes(const burn_tensor *t, int64_t n, const void *out
         return NULL;
     }
     if (n != t->numel || (out == NULL && n > 0)) {
-        (void)burni_fail(err, BURN_E_INVALID, "read: the tensor has %" PRId64 " elements, not %" PRId64,
-                         t->numel, n);
+        (void)burni_fail(err, BURN_E_INVALID,
+                         "read: the tensor has %" PRId64 " elements, not %" PRId64, t->numel, n);
         return NULL;
     }
     size_t size = (size_t)n * burn_dtype_size(t->dtype);
@@ -240,7 +240,7 @@ double burn_item(const burn_tensor *t, burn_err *err)
     return value;
 }
 
-/* ---- printing ---------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 typedef struct printer {
     char *out;
@@ -298,7 +298,7 @@ size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
     char shape[192];
     print(&p, "%s%s ", burn_dtype_name(t->dtype),
           burni_shape_text(shape, sizeof(shape), t->rank, t->dims));
-    unsigned char *bytes = raw_bytes(t, t->numel, out, &err);
+    unsigned char *bytes = raw_bytes(t, t->numel, &p, &err);
     if (bytes == NULL) {
         print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);
         return p.used;
@@ -308,7 +308,7 @@ size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
     return p.used;
 }
 
-/* ---- any op ---------------------------------------------------------------------------------------------- */
+/* ---- any op ---------------------------------------------------------------------------------- */
 
 int32_t burn_op_call(burn_device *device, uint64_t op_id, const void *attrs, uint32_t attrs_size,
                      burn_tensor *const *in, uint32_t n_in, burn_tensor **out, uint32_t n_out)
@@ -316,13 +316,13 @@ int32_t burn_op_call(burn_device *device, uint64_t op_id, const void *attrs, uin
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);
     if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || n_out > BURN_MAX_OPERANDS) {
-        burn_tensor *failed =
-            burni_handle_fail(thread, op == NULL ? BURN_E_NOT_FOUND : BURN_E_INVALID, op_id,
-                              "there is no op with id %" PRIu64 ", or too many operands", op_id);
+        int32_t code = op == NULL ? BURN_E_NOT_FOUND : BURN_E_INVALID;
         for (uint32_t j = 0; j < n_out; j++) {
-            out[j] = failed;
+            out[j] = burni_handle_fail(thread, code, op_id,
+                                       "there is no op with id %" PRIu64 ", or too many operands",
+                                       op_id);
         }
-        return failed->cause->code;
+        return code;
     }
     return burni_emit(thread, device, op, attrs, attrs_size, in, n_in, out, n_out);
 }

@@ -47,10 +47,11 @@ static uint32_t coalesce(burni_operands *ops, uint32_t n, uint32_t rank, int64_t
         }
         int joins = out > 0;
         for (uint32_t i = 0; i < n && joins; i++) {
-            joins = ops->strides[i][out - 1] == ops->strides[i][d] * dims[d];
+            joins = (uint64_t)ops->strides[i][out - 1] ==
+                    (uint64_t)ops->strides[i][d] * (uint64_t)dims[d];
         }
         if (joins) {
-            dims[out - 1] *= dims[d];
+            dims[out - 1] = (int64_t)((uint64_t)dims[out - 1] * (uint64_t)dims[d]);
         } else {
             dims[out++] = dims[d];
         }
@@ -74,10 +75,10 @@ static void describe_pointwise(burni_emission *e, burni_operands *ops)
         } else if (i < e->n_in) {
             memset(ops->strides[i], 0, sizeof(ops->strides[i]));
         } else {
-            int64_t stride = 1;
+            uint64_t stride = 1;
             for (uint32_t d = shape->rank; d-- > 0;) {
-                ops->strides[i][d] = stride;
-                stride *= dims[d];
+                ops->strides[i][d] = (int64_t)stride;
+                stride *= (uint64_t)dims[d];
             }
         }
     }
@@ -113,10 +114,10 @@ static void describe_plain(burni_emission *e, burni_operands *ops)
     for (uint32_t j = 0; j < e->n_out; j++) {
         burn_operand *o = &ops->operands[e->n_in + j];
         const burn_meta *meta = &e->out_meta[j];
-        int64_t stride = 1;
+        uint64_t stride = 1;
         for (uint32_t d = meta->rank; d-- > 0;) {
-            ops->strides[e->n_in + j][d] = stride;
-            stride *= meta->dims[d];
+            ops->strides[e->n_in + j][d] = (int64_t)stride;
+            stride *= (uint64_t)meta->dims[d];
         }
         o->dims = meta->dims;
         o->strides = ops->strides[e->n_in + j];

@@ -38,7 +38,7 @@ typedef struct pass {
     burn_err *err;
 } pass;
 
-/* ---- the set of nodes --------------------------------------------------------------------------- */
+/* ---- the set of nodes ------------------------------------------------------------------------ */
 
 static uint32_t slot_of(const pass *p, const burni_node *node)
 {
@@ -135,7 +135,7 @@ static void sort_by_depth(pass *p)
     }
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------ */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static burn_tensor *call1(const pass *p, uint64_t id, const void *attrs, burn_tensor *x,
                           burn_tensor *y)
@@ -282,9 +282,7 @@ static int32_t visit_node(pass *p, visit *v)
                           node->op->def.name);
     }
     burn_scope_begin();
-    p->thread->depth++;
     int32_t rc = run_vjp(p, v);
-    p->thread->depth--;
     burn_scope_end();
     for (uint32_t j = 0; j < node->n_out; j++) {
         burni_handle_unref(v->grads[j]);
@@ -297,7 +295,7 @@ static int32_t visit_node(pass *p, visit *v)
     return rc;
 }
 
-/* ---- the container -------------------------------------------------------------------------------- */
+/* ---- the container --------------------------------------------------------------------------- */
 
 static int keep_leaf(pass *p, visit *v)
 {
@@ -422,7 +420,7 @@ burn_grads *burn_backward(burn_tensor *t, burn_tensor *seed, uint32_t flags, bur
     return result;
 }
 
-/* ---- asking the container ---------------------------------------------------------------------------- */
+/* ---- asking the container -------------------------------------------------------------------- */
 
 static burni_grad_entry *entry_of(const burn_grads *grads, const burni_node *leaf)
 {

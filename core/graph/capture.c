@@ -169,7 +169,7 @@ int32_t burni_capture_input(burni_capture *c, burn_tensor *t, const char *name)
     return BURN_OK;
 }
 
-/* ---- to a window ------------------------------------------------------------------------------------ */
+/* ---- to a window ----------------------------------------------------------------------------- */
 
 /* From the outputs backwards: which nodes and values are needed. */
 static void mark(burni_capture *c)

@@ -7,6 +7,7 @@
  */
 #include "graph/capture.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "ops/rules.h"
 
@@ -44,7 +45,7 @@ const char *burni_window_bytes(const burn_window *w, uint32_t offset)
     return (const char *)w + w->bytes_offset + offset;
 }
 
-/* ---- checks ---------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static int array_fits(const burn_window *w, uint32_t n, uint32_t stride, uint32_t offset,
                       size_t least)
@@ -86,7 +87,8 @@ static int32_t check_node(const burn_window *w, uint32_t k, unsigned char *defin
     const burni_op *op = burni_op_find(node->op);
     if (op == NULL) {
         return burni_fail(err, BURN_E_UNSUPPORTED,
-                          "window: node %u is op %" PRIu64 ", which is not here; load its extension",
+                          "window: node %u is op %" PRIu64
+                          ", which is not here; load its extension",
                           k, node->op);
     }
     if (node->n_in > BURN_MAX_OPERANDS || node->n_out > BURN_MAX_OPERANDS ||
@@ -142,14 +144,18 @@ int32_t burni_window_check(const void *bytes, size_t size, burn_err *err)
         !array_fits(w, w->n_uses, w->use_stride, w->uses_offset, sizeof(burn_window_use)) ||
         !array_fits(w, w->n_dims, w->dim_stride, w->dims_offset, sizeof(burn_window_dim)) ||
         (uint64_t)w->bytes_offset + w->bytes_size > w->total_size || w->bytes_offset % 8 != 0) {
-        return burni_fail(err, BURN_E_FORMAT, "window: an array lies outside of its %zu bytes", size);
+        return burni_fail(err, BURN_E_FORMAT, "window: an array lies outside of its %zu bytes",
+                          size);
     }
     if (w->n_values > MAX_WINDOW_VALUES) {
         return burni_fail(err, BURN_E_LIMIT, "window: %u values, more than %u", w->n_values,
                           MAX_WINDOW_VALUES);
     }
     int32_t rc = check_values(w, err);
-    static _Thread_local unsigned char defined[MAX_WINDOW_VALUES];
+    unsigned char *defined = rc == BURN_OK ? burni_alloc(w->n_values) : NULL;
+    if (rc == BURN_OK && defined == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "window: out of host memory");
+    }
     for (uint32_t i = 0; rc == BURN_OK && i < w->n_values; i++) {
         const burn_window_value *v = burni_window_value(w, i);
         defined[i] = v->kind == BURN_IMMEDIATE ||
@@ -163,10 +169,11 @@ int32_t burni_window_check(const void *bytes, size_t size, burn_err *err)
             rc = burni_fail(err, BURN_E_FORMAT, "window: output value %u is never made", i);
         }
     }
+    burni_free(defined);
     return rc;
 }
 
-/* ---- printing --------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 typedef struct printer {
     char *out;

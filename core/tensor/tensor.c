@@ -255,22 +255,25 @@ void burni_storage_free(burni_storage *s)
 
 void burni_handle_dense(burn_tensor *t)
 {
-    int64_t n = 1;
+    /* Unsigned: beside a dim of 0 the others may multiply to anything. */
+    uint64_t n = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
-        t->strides[i] = n;
-        n *= t->dims[i];
+        t->strides[i] = (int64_t)n;
+        n *= (uint64_t)t->dims[i];
     }
-    t->numel = n;
+    t->numel = (int64_t)n;
     t->flags |= BURNI_CONTIGUOUS;
 }
 
 int burni_is_dense(uint32_t rank, const int64_t *dims, const int64_t *strides)
 {
     int64_t n = 1;
-    for (uint32_t i = rank; i-- > 0;) {
+    for (uint32_t i = 0; i < rank; i++) {
         if (dims[i] == 0) {
             return 1;
         }
+    }
+    for (uint32_t i = rank; i-- > 0;) {
         if (dims[i] != 1 && strides[i] != n) {
             return 0;
         }
