@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * loader.h - finds, checks and opens plugins, and resolves device strings. Knows nothing of tensors.
+ * loader.h - finds, checks and opens plugins, and resolves device strings. Knows nothing of
+ * tensors.
  *
  * Three stages: list (manifests only, no dlopen), open (dlopen, negotiation, table checks), probe
  * (the backend counts and describes its devices; no context). What was tried and why it failed is

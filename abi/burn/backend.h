@@ -74,7 +74,7 @@ typedef struct burn_device_api {
     int32_t(BURN_CALL *memory_info)(burn_backend_device *dev, uint64_t *out_free,
                                     uint64_t *out_total, burn_err *err); /* [any], optional */
 
-    /* Raw memory, aligned to limits.suballoc_align. `out_host` is NULL without host address. [any] */
+    /* Raw memory, aligned to limits.suballoc_align. `out_host`: NULL without host address. [any] */
     int32_t(BURN_CALL *alloc)(burn_backend_device *dev, uint32_t kind, uint64_t bytes,
                               burn_buffer **out, void **out_host, burn_err *err);
     void(BURN_CALL *free)(burn_backend_device *dev, burn_buffer *buffer); /* [any] */

@@ -39,9 +39,9 @@ typedef struct burn_builder {
     int32_t(BURN_CALL *emit)(void *ctx, uint64_t op, const void *attrs, uint32_t attrs_size,
                              burn_value *const *in, uint32_t n_in, burn_value **out,
                              uint32_t n_out);
-    /* dtype and shape of a value; a failed value has rank 0 and dtype BURN_DTYPE_NONE. [callback] */
+    /* dtype and shape; a failed value has rank 0 and dtype BURN_DTYPE_NONE. [callback] */
     void(BURN_CALL *meta)(void *ctx, const burn_value *value, burn_meta *out);
-    /* An immediate of that dtype, made from a number; the op it enters may convert it. [callback] */
+    /* An immediate of that dtype, made from a number; its op may convert it. [callback] */
     burn_value *(BURN_CALL *immediate)(void *ctx, uint8_t dtype, double number);
     burn_value *(BURN_CALL *immediate_int)(void *ctx, uint8_t dtype, int64_t number);
     /* A tensor with these host bytes, copied at once. [callback] */

@@ -37,7 +37,8 @@ enum {
  * One operand. Arrays of it carry a stride (burn_call.operand_stride). `data` is the address of
  * element [0,...,0], or NULL on devices whose memory the host cannot reach: there it is
  * `buffer` + `offset` bytes. Strides count elements and may be 0 or negative. An immediate's `data`
- * points at 16 bytes of host memory, its dims are 1 and its strides 0. `layout` is one layout class.
+ * points at 16 bytes of host memory, its dims are 1 and its strides 0. `layout` is one layout
+ * class.
  */
 typedef struct burn_operand {
     void *data;

@@ -52,7 +52,7 @@ typedef burn_tensor *(BURN_CALL *burn_forward_fn)(burn_module *module, void *use
 BURN_API burn_module *burn_nn_custom(burn_module *parent, const char *name,
                                      burn_forward_fn forward, void *user, burn_err *err);
 
-/* ---- initial values ----------------------------------------------------------------------------- */
+/* ---- initial values -------------------------------------------------------------------------- */
 
 enum { BURN_INIT_CONSTANT = 0, BURN_INIT_UNIFORM = 1, BURN_INIT_NORMAL = 2,
        BURN_INIT_KAIMING_UNIFORM = 3, BURN_INIT_KAIMING_NORMAL = 4, BURN_INIT_XAVIER_UNIFORM = 5,
@@ -67,7 +67,7 @@ BURN_API burn_tensor *burn_nn_init(burn_device *device, uint8_t dtype, uint32_t 
                                    const int64_t *dims, uint32_t kind, double a, double b,
                                    int64_t fan_in, int64_t fan_out);
 
-/* ---- layers --------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 /* weight [in, out] and bias [out] (bias = 0: none), both U(+-1/sqrt(in)). */
 BURN_API burn_module *burn_nn_linear(burn_module *parent, const char *name, int64_t in, int64_t out,

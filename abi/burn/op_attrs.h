@@ -15,7 +15,8 @@
 
 BURN_BEGIN_DECLS
 
-/* softmax, log_softmax (and their gradients), cumsum, argmax/argmin via keepdims, cat, gather, select */
+/* softmax, log_softmax (and their gradients), cumsum, argmax/argmin via keepdims, cat, gather,
+ * select */
 typedef struct burn_attrs_axis {
     burn_attrs_head head;
     int64_t axis;
@@ -106,7 +107,7 @@ typedef struct burn_attrs_conv {
     int64_t dilation[2];
     int64_t groups;
     int64_t output_padding[2];
-    int64_t size[2]; /* DIM; grad_input: height and width of the input; grad_weight: of the kernel */
+    int64_t size[2]; /* DIM; height and width; grad_input: of the input, grad_weight: the kernel */
 } burn_attrs_conv;
 
 typedef struct burn_attrs_pool {

@@ -4,8 +4,8 @@
  *
  * Operands are on one device and of one dtype unless said otherwise; nothing is promoted. Either
  * operand of a binary op may be a scalar (burn_scalar). Axes may be negative and wrap once. Results
- * are fresh tensors of the innermost scope, failed ones on failure. Numeric rules: docs/semantics.md.
- * All functions: [any].
+ * are fresh tensors of the innermost scope, failed ones on failure. Numeric rules:
+ * docs/semantics.md. All functions: [any].
  */
 #ifndef BURN_OPS_H
 #define BURN_OPS_H

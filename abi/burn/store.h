@@ -14,7 +14,7 @@
 
 BURN_BEGIN_DECLS
 
-/* ---- saving ------------------------------------------------------------------------------------- */
+/* ---- saving ---------------------------------------------------------------------------------- */
 
 /* Zeroed fields: no metadata, no graph. */
 typedef struct burn_save_opts {
@@ -29,7 +29,7 @@ typedef struct burn_save_opts {
 BURN_API int32_t burn_save(burn_module *module, const char *path, const burn_save_opts *opts,
                            burn_err *err);
 
-/* ---- loading ------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* What loading found; names are cut to the first few. */
 typedef struct burn_load_report {
@@ -48,7 +48,7 @@ enum { BURN_LOAD_PARTIAL = 1 /* missing and unused names are no error */ };
 BURN_API int32_t burn_load(burn_module *module, const char *path, uint32_t flags,
                            burn_load_report *report, burn_err *err);
 
-/* ---- looking into a file --------------------------------------------------------------------------- */
+/* ---- looking into a file --------------------------------------------------------------------- */
 
 typedef struct burn_file burn_file;
 
@@ -56,7 +56,8 @@ BURN_API burn_file *burn_file_open(const char *path, burn_err *err);
 BURN_API void burn_file_close(burn_file *file);
 BURN_API uint64_t burn_file_size(const burn_file *file);
 BURN_API uint32_t burn_file_n_tensors(const burn_file *file);
-/* Name (lives as long as the file), dtype, shape of tensor i in order of names; NULL after the last. */
+/* Name (lives as long as the file), dtype, shape of tensor i in order of names; NULL after the
+ * last. */
 BURN_API const char *burn_file_tensor(const burn_file *file, uint32_t i, uint8_t *out_dtype,
                                       uint32_t *out_rank, int64_t out_dims[BURN_MAX_RANK]);
 /* The tensor of that name on a device; a failed one when there is none. */

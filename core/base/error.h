@@ -8,7 +8,7 @@
 #include <burn/status.h>
 #include <stdarg.h>
 
-/* Writes code and formatted text into the sink (NULL allowed, text cut to fit); returns the code. */
+/* Writes code and formatted text into the sink (NULL allowed, text cut); returns the code. */
 int32_t burni_fail(burn_err *err, int32_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int32_t burni_vfail(burn_err *err, int32_t code, const char *format, va_list args);

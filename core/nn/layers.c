@@ -38,7 +38,7 @@ static double default_gain(void)
     return 1.0 / sqrt(3.0);
 }
 
-/* ---- linear ---------------------------------------------------------------------------------------- */
+/* ---- linear ---------------------------------------------------------------------------------- */
 
 static burn_tensor *linear_forward(burn_module *m, void *user, burn_tensor *x)
 {
@@ -58,13 +58,14 @@ burn_module *burn_nn_linear(burn_module *parent, const char *name, int64_t in, i
                           1, err)) {
         return NULL;
     }
-    if (bias && !add(m, "bias", 1, &out, BURN_INIT_KAIMING_UNIFORM, default_gain(), 0, in, 1, err)) {
+    if (bias &&
+        !add(m, "bias", 1, &out, BURN_INIT_KAIMING_UNIFORM, default_gain(), 0, in, 1, err)) {
         return NULL;
     }
     return m;
 }
 
-/* ---- convolution ------------------------------------------------------------------------------------- */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
 static burn_tensor *conv2d_forward(burn_module *m, void *user, burn_tensor *x)
 {
@@ -104,7 +105,7 @@ burn_module *burn_nn_conv2d(burn_module *parent, const char *name, int64_t in, i
     return m;
 }
 
-/* ---- normalisation -------------------------------------------------------------------------------------- */
+/* ---- normalisation --------------------------------------------------------------------------- */
 
 #define NORM_EPS 1e-5
 #define NORM_MOMENTUM 0.1
@@ -181,7 +182,7 @@ burn_module *burn_nn_layer_norm(burn_module *parent, const char *name, int64_t s
     return m;
 }
 
-/* ---- embedding ---------------------------------------------------------------------------------------------- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 static burn_tensor *embedding_forward(burn_module *m, void *user, burn_tensor *x)
 {
@@ -203,7 +204,7 @@ burn_module *burn_nn_embedding(burn_module *parent, const char *name, int64_t n,
     return m;
 }
 
-/* ---- without parameters ---------------------------------------------------------------------------------------- */
+/* ---- without parameters ---------------------------------------------------------------------- */
 
 static burn_tensor *dropout_forward(burn_module *m, void *user, burn_tensor *x)
 {

@@ -210,11 +210,12 @@ burn_var *burn_module_var(burn_module *module, const char *path)
         head[n] = '\0';
         m = burn_module_find(module, head);
     }
-    burni_param *p = m != NULL && path != NULL ? param_named(m, dot != NULL ? dot + 1 : path) : NULL;
+    burni_param *p =
+        m != NULL && path != NULL ? param_named(m, dot != NULL ? dot + 1 : path) : NULL;
     return p != NULL ? p->var : NULL;
 }
 
-/* ---- walking --------------------------------------------------------------------------------------- */
+/* ---- walking --------------------------------------------------------------------------------- */
 
 /* Parameter number *i below m, counting down; NULL when there are fewer. */
 static burni_param *nth(burn_module *m, uint32_t *i)
@@ -289,7 +290,7 @@ int32_t burn_module_training(const burn_module *module)
     return module != NULL && module->root->training;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static burn_tensor *run_children(burn_module *module, burn_tensor *x)
 {

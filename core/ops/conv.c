@@ -152,7 +152,7 @@ static int32_t resolve_conv2d(const burn_meta *x, const burn_meta *w, const burn
     return burni_conv_operand("conv2d", "the weight", w, 4, wanted, err);
 }
 
-/* ---- builder ---------------------------------------------------------------------------------- */
+/* ---- builder --------------------------------------------------------------------------------- */
 
 burn_value *burni_conv_windows(const burn_builder *b, burn_value *x, const burni_conv *d)
 {
@@ -362,14 +362,18 @@ static uint64_t flops_conv2d(const burn_infer *a)
 const burni_conv_sample burni_conv_samples[BURNI_N_CONV_SAMPLES] = {
     {"plain", 2, 3, 5, 7, 4, 3, 3, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"padding", 1, 2, 4, 5, 3, 3, 3, 1, {CONV_HEAD, {1, 1}, {1, 1}, {1, 1}, 1, {0, 0}, {0, 0}}},
-    {"stride drops a tail", 1, 2, 6, 8, 2, 3, 3, 0, {CONV_HEAD, {2, 3}, {0, 1}, {1, 1}, 1, {0, 0}, {0, 0}}},
+    {"stride drops a tail", 1, 2, 6, 8, 2, 3, 3, 0,
+     {CONV_HEAD, {2, 3}, {0, 1}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"dilation", 1, 2, 7, 8, 3, 3, 2, 1, {CONV_HEAD, {1, 2}, {2, 1}, {2, 3}, 1, {0, 0}, {0, 0}}},
     {"groups", 2, 4, 5, 5, 6, 3, 3, 1, {CONV_HEAD, {1, 1}, {1, 0}, {1, 1}, 2, {0, 0}, {0, 0}}},
     {"depthwise", 1, 3, 5, 4, 3, 3, 3, 0, {CONV_HEAD, {2, 1}, {1, 1}, {1, 1}, 3, {0, 0}, {0, 0}}},
-    {"more outputs than inputs", 1, 2, 4, 4, 8, 3, 1, 0, {CONV_HEAD, {1, 1}, {1, 0}, {1, 1}, 2, {0, 0}, {0, 0}}},
+    {"more outputs than inputs", 1, 2, 4, 4, 8, 3, 1, 0,
+     {CONV_HEAD, {1, 1}, {1, 0}, {1, 1}, 2, {0, 0}, {0, 0}}},
     {"one by one", 2, 3, 3, 3, 5, 1, 1, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}},
-    {"one by one, long stride", 1, 1, 5, 5, 1, 1, 1, 0, {CONV_HEAD, {3, 2}, {1, 2}, {1, 1}, 1, {0, 0}, {0, 0}}},
-    {"padding beyond the kernel", 1, 1, 1, 2, 2, 1, 1, 1, {CONV_HEAD, {20, 1}, {5, 3}, {1, 1}, 1, {0, 0}, {0, 0}}},
+    {"one by one, long stride", 1, 1, 5, 5, 1, 1, 1, 0,
+     {CONV_HEAD, {3, 2}, {1, 2}, {1, 1}, 1, {0, 0}, {0, 0}}},
+    {"padding beyond the kernel", 1, 1, 1, 2, 2, 1, 1, 1,
+     {CONV_HEAD, {20, 1}, {5, 3}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"even kernel", 1, 1, 1, 4, 1, 1, 4, 0, {CONV_HEAD, {1, 1}, {0, 2}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"no batch", 0, 2, 4, 4, 3, 3, 3, 1, {CONV_HEAD, {1, 1}, {1, 1}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"no channels", 2, 0, 3, 3, 2, 2, 2, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}},
@@ -384,15 +388,24 @@ typedef struct conv_error {
 } conv_error;
 
 static const conv_error conv_errors[] = {
-    {"kernel too large", 4, {1, 1, 3, 3}, {1, 1, 5, 1}, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
-    {"channels differ", 4, {1, 3, 3, 3}, {1, 2, 1, 1}, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
-    {"groups do not divide", 4, {1, 3, 3, 3}, {2, 1, 1, 1}, 2, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 2, {0, 0}, {0, 0}}, BURN_E_SHAPE},
-    {"rank 5", 5, {1, 1, 3, 3, 3}, {1, 1, 1, 1}, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
-    {"bias of the wrong size", 4, {1, 1, 3, 3}, {2, 1, 1, 1}, 3, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
-    {"stride 0", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1, {CONV_HEAD, {1, 0}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_INVALID},
-    {"negative padding", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1, {CONV_HEAD, {1, 1}, {-1, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_INVALID},
-    {"groups 0", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 0, {0, 0}, {0, 0}}, BURN_E_INVALID},
-    {"kernel of nothing", 4, {1, 1, 3, 3}, {1, 1, 0, 1}, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"kernel too large", 4, {1, 1, 3, 3}, {1, 1, 5, 1}, 1,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"channels differ", 4, {1, 3, 3, 3}, {1, 2, 1, 1}, 1,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"groups do not divide", 4, {1, 3, 3, 3}, {2, 1, 1, 1}, 2,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 2, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"rank 5", 5, {1, 1, 3, 3, 3}, {1, 1, 1, 1}, 1,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"bias of the wrong size", 4, {1, 1, 3, 3}, {2, 1, 1, 1}, 3,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"stride 0", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1,
+     {CONV_HEAD, {1, 0}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_INVALID},
+    {"negative padding", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1,
+     {CONV_HEAD, {1, 1}, {-1, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_INVALID},
+    {"groups 0", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 0, {0, 0}, {0, 0}}, BURN_E_INVALID},
+    {"kernel of nothing", 4, {1, 1, 3, 3}, {1, 1, 0, 1}, 1,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
 };
 /* clang-format on */
 

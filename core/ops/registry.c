@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * registry.c - id -> definition, made from the id list: a row of op_list.h without a definition does
- * not link. Extensions' definitions are copied in behind the core's.
+ * registry.c - id -> definition, made from the id list: a row of op_list.h without a definition
+ * does not link. Extensions' definitions are copied in behind the core's.
  */
 #include "ops/registry.h"
 
@@ -137,8 +137,8 @@ static int32_t check_def(const burn_op_def *def, burn_err *err)
         return burni_fail(err, BURN_E_ABI, "op definition without a name");
     }
     if (def->id != burn_op_id_from_name(def->name)) {
-        return burni_fail(err, BURN_E_ABI,
-                          "op %s: its id is not burn_op_id_from_name(\"%s\")", def->name, def->name);
+        return burni_fail(err, BURN_E_ABI, "op %s: its id is not burn_op_id_from_name(\"%s\")",
+                          def->name, def->name);
     }
     if (burni_op_find(def->id) != NULL || burni_op_find_name(def->name) != NULL) {
         return burni_fail(err, BURN_E_ABI, "op %s: an op of this name or id exists already",
@@ -159,7 +159,8 @@ static int32_t check_def(const burn_op_def *def, burn_err *err)
     }
     if (def->vjp == NULL && def->decompose == NULL && def->no_vjp == NULL) {
         return burni_fail(err, BURN_E_ABI,
-                          "op %s: neither vjp nor decomposition, and no reason (no_vjp)", def->name);
+                          "op %s: neither vjp nor decomposition, and no reason (no_vjp)",
+                          def->name);
     }
     return BURN_OK;
 }

@@ -70,7 +70,7 @@ void burn_file_close(burn_file *file)
     burni_free(file);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------ */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 uint64_t burn_file_size(const burn_file *file)
 {
@@ -142,7 +142,7 @@ burn_graph *burn_file_graph(burn_file *file, burn_err *err)
     return burni_stored_graph(file->reader, err);
 }
 
-/* ---- running ------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* What a run's states are looked up with; the file's lock is not held. */
 typedef struct run {

@@ -61,7 +61,7 @@ static void note(loading *l, const char *format, ...)
     }
 }
 
-/* ---- comparing -------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static int same_dims(const burn_tensor *t, const burni_bpk_tensor *stored)
 {
@@ -152,7 +152,7 @@ static int32_t compare(loading *l, uint32_t flags, burn_err *err)
     return verdict(l, flags, err);
 }
 
-/* ---- reading and assigning ----------------------------------------------------------------------- */
+/* ---- reading and assigning ------------------------------------------------------------------- */
 
 static int32_t read_all(loading *l, burn_err *err)
 {

@@ -80,7 +80,7 @@ burn_tensor *burni_stored_tensor(const burni_bpk_reader *reader, const burni_bpk
     return out;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------ */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 static const char *graph_text(const burni_bpk_reader *reader)
 {

@@ -187,8 +187,10 @@ static const burn_slot backward_slots[] = {FIRST, INPUT,  INPUT,  MASK,
 
 /* clang-format off */
 const burn_row flex_rows_attention[] = {
-    FLEX_ROW_PREPARED(BURN_OP_ATTENTION, forward_slots, 0, "flex.attention", prepare_forward, launch_forward),
-    FLEX_ROW_PREPARED(BURN_OP_ATTENTION_GRAD, backward_slots, 0, "flex.attention_grad", prepare_backward, launch_backward),
+    FLEX_ROW_PREPARED(BURN_OP_ATTENTION, forward_slots, 0, "flex.attention",
+                      prepare_forward, launch_forward),
+    FLEX_ROW_PREPARED(BURN_OP_ATTENTION_GRAD, backward_slots, 0, "flex.attention_grad",
+                      prepare_backward, launch_backward),
 };
 /* clang-format on */
 const uint32_t flex_rows_attention_count = FLEX_COUNT(flex_rows_attention);

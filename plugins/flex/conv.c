@@ -188,9 +188,12 @@ static const burn_slot without_bias[] = {
 const burn_row flex_rows_conv[] = {
     FLEX_ROW_PREPARED(BURN_OP_CONV2D, with_bias, 0, "flex.conv2d", prepare_conv, launch_conv),
     FLEX_ROW_PREPARED(BURN_OP_CONV1D, with_bias, 0, "flex.conv1d", prepare_conv, launch_conv),
-    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_INPUT, without_bias, 0, "flex.conv2d_grad_input", prepare_grad_input, launch_grad_input),
-    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_WEIGHT, without_bias, 0, "flex.conv2d_grad_weight", prepare_grad_weight, launch_grad_weight),
-    FLEX_ROW_PREPARED(BURN_OP_CONV_TRANSPOSE2D, with_bias, 0, "flex.conv_transpose2d", prepare_transpose, launch_transpose),
+    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_INPUT, without_bias, 0, "flex.conv2d_grad_input",
+                      prepare_grad_input, launch_grad_input),
+    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_WEIGHT, without_bias, 0, "flex.conv2d_grad_weight",
+                      prepare_grad_weight, launch_grad_weight),
+    FLEX_ROW_PREPARED(BURN_OP_CONV_TRANSPOSE2D, with_bias, 0, "flex.conv_transpose2d",
+                      prepare_transpose, launch_transpose),
 };
 /* clang-format on */
 const uint32_t flex_rows_conv_count = FLEX_COUNT(flex_rows_conv);

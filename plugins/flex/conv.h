@@ -2,9 +2,9 @@
 /*
  * conv.h - one description for every convolution call, shared by the f32 and the f64 kernels.
  *
- * The convolution takes image [n, c, h, w] and kernel [o, c / groups, kh, kw] to map [n, o, oh, ow].
- * Its gradients and the transposed convolution are the same description read another way: conv.c
- * fills it, conv_f32.c and conv_f64.c compute one of the three arrays from the other two.
+ * The convolution takes image [n, c, h, w] and kernel [o, c / groups, kh, kw] to map [n, o, oh,
+ * ow]. Its gradients and the transposed convolution are the same description read another way:
+ * conv.c fills it, conv_f32.c and conv_f64.c compute one of the three arrays from the other two.
  */
 #ifndef BURN_PLUGINS_FLEX_CONV_H
 #define BURN_PLUGINS_FLEX_CONV_H

@@ -25,7 +25,7 @@ typedef struct batch {
     int64_t b_strides[BURN_MAX_RANK];
 } batch;
 
-/* Stride of an operand along output batch axis `axis`, 0 where it is broadcast or lacks the axis. */
+/* Stride of an operand along output batch axis `axis`, 0 where it is broadcast or lacks it. */
 static int64_t batch_stride(const burn_operand *x, uint32_t rank, uint32_t axis)
 {
     int64_t own = (int64_t)axis - ((int64_t)rank - (int64_t)x->rank);
@@ -273,11 +273,15 @@ static const burn_slot linear_wide[] = LINEAR_SLOTS(WIDE_SET);
 /* clang-format off */
 const burn_row flex_rows_gemm[] = {
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, 0, "flex.matmul.f32", prepare_f32, launch_f32),
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, 0, "flex.matmul.half", prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, 0, "flex.matmul.wide", flex_wide_prepare, flex_wide_launch),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, 0, "flex.matmul.half",
+                      prepare_half, launch_half),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, 0, "flex.matmul.wide",
+                      flex_wide_prepare, flex_wide_launch),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, 0, "flex.linear.f32", prepare_f32, launch_f32),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, 0, "flex.linear.half", prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, 0, "flex.linear.wide", flex_wide_prepare, flex_wide_launch),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, 0, "flex.linear.half",
+                      prepare_half, launch_half),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, 0, "flex.linear.wide",
+                      flex_wide_prepare, flex_wide_launch),
 };
 /* clang-format on */
 const uint32_t flex_rows_gemm_count = FLEX_COUNT(flex_rows_gemm);

@@ -4,9 +4,9 @@
  *
  * Every index is checked: one out of range ends the call with BURN_E_DATA and names value, position
  * and bound (the lowest position, whatever the threads). gather and scatter work in units: one
- * outer place and a strip of columns, visited in the order of the index along the axis; no two units
- * write the same element, so scatter is deterministic and its last value wins. select and embedding
- * copy whole rows. To add an op: a launch function and a row.
+ * outer place and a strip of columns, visited in the order of the index along the axis; no two
+ * units write the same element, so scatter is deterministic and its last value wins. select and
+ * embedding copy whole rows. To add an op: a launch function and a row.
  */
 #include "copy_nd.h"
 #include "rows.h"

@@ -410,11 +410,16 @@ static const burn_slot square_slots[] = {
 
 /* clang-format off */
 const burn_row flex_rows_loss[] = {
-    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY, class_slots, BURN_ROW_FAULTS, "flex.cross_entropy", prepare_entropy, launch_entropy),
-    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY, probability_slots, 0, "flex.cross_entropy.prob", prepare_entropy, launch_entropy),
-    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY_GRAD, class_grad_slots, BURN_ROW_FAULTS, "flex.cross_entropy_grad", prepare_entropy, launch_entropy_grad),
-    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY_GRAD, probability_grad_slots, 0, "flex.cross_entropy_grad.prob", prepare_entropy, launch_entropy_grad),
-    FLEX_ROW_PREPARED(BURN_OP_MSE_LOSS, square_slots, 0, "flex.mse_loss", prepare_squares, launch_squares),
+    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY, class_slots, BURN_ROW_FAULTS, "flex.cross_entropy",
+                      prepare_entropy, launch_entropy),
+    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY, probability_slots, 0, "flex.cross_entropy.prob",
+                      prepare_entropy, launch_entropy),
+    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY_GRAD, class_grad_slots, BURN_ROW_FAULTS,
+                      "flex.cross_entropy_grad", prepare_entropy, launch_entropy_grad),
+    FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY_GRAD, probability_grad_slots, 0,
+                      "flex.cross_entropy_grad.prob", prepare_entropy, launch_entropy_grad),
+    FLEX_ROW_PREPARED(BURN_OP_MSE_LOSS, square_slots, 0, "flex.mse_loss",
+                      prepare_squares, launch_squares),
 };
 /* clang-format on */
 const uint32_t flex_rows_loss_count = FLEX_COUNT(flex_rows_loss);

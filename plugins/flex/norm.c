@@ -3,9 +3,9 @@
  * norm.c - rows of layer_norm, batch_norm and their gradients.
  *
  * Owns statistics and the walk; line arithmetic is in the line tables. Mean and variance take two
- * passes in f64, and eps is added in f64, whatever the dtype. Lines of layer norm are rows, lines of
- * batch norm are the planes of a channel, in order. Gradients of gamma and beta are summed per fixed
- * block of rows, then block by block. To add a norm: statistics, a line function and a row.
+ * passes in f64, and eps is added in f64, whatever the dtype. Lines of layer norm are rows, lines
+ * of batch norm are the planes of a channel, in order. Gradients of gamma and beta are summed per
+ * fixed block of rows, then block by block. To add a norm: statistics, a line function and a row.
  */
 #include "nn.h"
 #include "nn_lines.h"
@@ -437,10 +437,14 @@ static const burn_slot batch_grad_slots[] = {FIRST, MAYBE, LIKE_X, MAYBE,
 
 /* clang-format off */
 const burn_row flex_rows_norm[] = {
-    FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM, layer_slots_table, 0, "flex.layer_norm", prepare_layer, launch_layer),
-    FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM_GRAD, layer_grad_slots, 0, "flex.layer_norm_grad", prepare_layer_grad, launch_layer_grad),
-    FLEX_ROW_PREPARED(BURN_OP_BATCH_NORM, batch_slots, 0, "flex.batch_norm", prepare_batch, launch_batch),
-    FLEX_ROW_PREPARED(BURN_OP_BATCH_NORM_GRAD, batch_grad_slots, 0, "flex.batch_norm_grad", prepare_batch, launch_batch_grad),
+    FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM, layer_slots_table, 0, "flex.layer_norm",
+                      prepare_layer, launch_layer),
+    FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM_GRAD, layer_grad_slots, 0, "flex.layer_norm_grad",
+                      prepare_layer_grad, launch_layer_grad),
+    FLEX_ROW_PREPARED(BURN_OP_BATCH_NORM, batch_slots, 0, "flex.batch_norm",
+                      prepare_batch, launch_batch),
+    FLEX_ROW_PREPARED(BURN_OP_BATCH_NORM_GRAD, batch_grad_slots, 0, "flex.batch_norm_grad",
+                      prepare_batch, launch_batch_grad),
 };
 /* clang-format on */
 const uint32_t flex_rows_norm_count = FLEX_COUNT(flex_rows_norm);

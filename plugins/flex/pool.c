@@ -7,6 +7,7 @@
  * Padding never wins a maximum. To add a pool: a kind, its case in one_row, a row below.
  */
 #include "nn.h"
+#include "nn_lines.h"
 #include "rows.h"
 
 #include <math.h>
@@ -68,6 +69,63 @@ static int64_t window_count(const flex_window *v, int64_t oy, int64_t ox, int64_
 #undef T
 #undef S
 
+/* Output columns lo .. hi whose tap at `shift` lies inside the plane. */
+static void tap_range(const flex_window *v, int64_t shift, int64_t *lo, int64_t *hi)
+{
+    int64_t stride = v->stride[1];
+    *lo = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    int64_t room = v->in[1] - shift;
+    *hi = room > 0 ? (room + stride - 1) / stride : 0;
+}
+
+enum { COLUMNS = 256 };
+
+/* Columns c0 .. c1 of row oy: every maximum starts at its window's first element. */
+static void start_maxima(const flex_window *v, int64_t y0, int64_t c0, int64_t c1, uint8_t dtype,
+                         void *y, int32_t *index)
+{
+    for (int64_t x = c0; x < c1; x++) {
+        int64_t x0 = 0;
+        int64_t n = 0;
+        window_span(v, 1, x, &x0, &n);
+        flex_store_f64(y, x - c0, dtype, -(double)INFINITY);
+        index[x - c0] = (int32_t)(y0 * v->in[1] + x0);
+    }
+}
+
+/* One row of maxima, tap by tap, so that a whole row of windows meets the same tap. */
+static void max_row(const flex_window *v, const flex_lines *table, const void *plane, int64_t oy,
+                    void *y_row, int64_t *index_row)
+{
+    int32_t index[COLUMNS];
+    int64_t size = flex_size(table->dtype);
+    int64_t y0 = 0;
+    int64_t ny = 0;
+    window_span(v, 0, oy, &y0, &ny);
+    for (int64_t c0 = 0; c0 < v->out[1]; c0 += COLUMNS) {
+        int64_t c1 = flex_min(c0 + COLUMNS, v->out[1]);
+        char *y = (char *)y_row + c0 * size;
+        start_maxima(v, y0, c0, c1, table->dtype, y, index);
+        for (int64_t tap = 0; tap < ny * v->kernel[1]; tap++) {
+            int64_t row = (y0 + tap / v->kernel[1] * v->dilation[0]) * v->in[1];
+            int64_t shift = tap % v->kernel[1] * v->dilation[1] - v->padding[1];
+            int64_t lo = 0;
+            int64_t hi = 0;
+            tap_range(v, shift, &lo, &hi);
+            lo = lo > c0 ? lo : c0;
+            hi = flex_min(hi, c1);
+            int64_t at = row + shift + lo * v->stride[1];
+            if (lo < hi) {
+                table->max_tap(y + (lo - c0) * size, index + (lo - c0),
+                               (const char *)plane + at * size, v->stride[1], (int32_t)at, hi - lo);
+            }
+        }
+        for (int64_t x = c0; x < c1; x++) {
+            index_row[x] = index[x - c0];
+        }
+    }
+}
+
 static void make_window(const burn_call *call, uint32_t kind, flex_window *v)
 {
     const burn_operand *x = flex_in(call, 0);
@@ -92,6 +150,7 @@ static void make_window(const burn_call *call, uint32_t kind, flex_window *v)
 
 typedef struct pool_job {
     flex_window v;
+    const flex_lines *table;
     uint32_t kind;
     const burn_operand *x;
     const burn_operand *y;
@@ -103,7 +162,7 @@ static void one_row_f32(const pool_job *job, const float *plane, int64_t oy, flo
                         int64_t *index)
 {
     if (job->kind == KIND_MAX) {
-        max_row_f32(&job->v, plane, oy, y, index);
+        max_row(&job->v, job->table, plane, oy, y, index);
     } else if (job->kind == KIND_AVERAGE) {
         average_row_f32(&job->v, plane, oy, y);
     } else {
@@ -115,7 +174,7 @@ static void one_row_f64(const pool_job *job, const double *plane, int64_t oy, do
                         int64_t *index)
 {
     if (job->kind == KIND_MAX) {
-        max_row_f64(&job->v, plane, oy, y, index);
+        max_row(&job->v, job->table, plane, oy, y, index);
     } else if (job->kind == KIND_AVERAGE) {
         average_row_f64(&job->v, plane, oy, y);
     } else {
@@ -179,6 +238,10 @@ static int32_t launch(const burn_call *call, uint32_t kind)
     job.y = flex_out(call, 0);
     job.index = kind == KIND_MAX ? flex_out(call, 1)->data : NULL;
     job.scratch = flex_workspace(call);
+    job.table = flex_lines_of(job.x->dtype == BURN_F32 ? BURN_F32 : BURN_F64);
+    if (job.v.in[0] * job.v.in[1] > INT32_MAX) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "pool: a plane has 2^31 elements or more");
+    }
     if (flex_numel(job.y) == 0) {
         return BURN_OK;
     }

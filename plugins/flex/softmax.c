@@ -82,7 +82,8 @@ static void lines_of(const burn_call *call, flex_axis *axis)
 /* Lines of f32 and f64 along the last axis are used where they lie. */
 static int needs_scratch(const burn_call *call, const flex_axis *axis)
 {
-    return axis->inner != 1 || flex_in(call, 0)->dtype != flex_lines_of(flex_in(call, 0)->dtype)->dtype;
+    return axis->inner != 1 ||
+           flex_in(call, 0)->dtype != flex_lines_of(flex_in(call, 0)->dtype)->dtype;
 }
 
 static int32_t prepare(const burn_call *call, burn_prepared *out)
@@ -149,9 +150,12 @@ static const burn_slot grad_slots[] = {
 /* clang-format off */
 const burn_row flex_rows_softmax[] = {
     FLEX_ROW_PREPARED(BURN_OP_SOFTMAX, forward_slots, 0, "flex.softmax", prepare, launch_softmax),
-    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX, forward_slots, 0, "flex.log_softmax", prepare, launch_log_softmax),
-    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX_GRAD, grad_slots, 0, "flex.softmax_grad", prepare, launch_softmax_grad),
-    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX_GRAD, grad_slots, 0, "flex.log_softmax_grad", prepare, launch_log_softmax_grad),
+    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX, forward_slots, 0, "flex.log_softmax",
+                      prepare, launch_log_softmax),
+    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX_GRAD, grad_slots, 0, "flex.softmax_grad",
+                      prepare, launch_softmax_grad),
+    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX_GRAD, grad_slots, 0, "flex.log_softmax_grad",
+                      prepare, launch_log_softmax_grad),
 };
 /* clang-format on */
 const uint32_t flex_rows_softmax_count = FLEX_COUNT(flex_rows_softmax);

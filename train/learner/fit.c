@@ -161,7 +161,7 @@ int32_t burn_evaluate(burn_module *model, const burn_dataset *dataset, int64_t b
     return BURN_OK;
 }
 
-/* ---- fit ------------------------------------------------------------------------------------------- */
+/* ---- fit ------------------------------------------------------------------------------------- */
 
 static int32_t tell(const burn_fit_opts *o, burn_train_event *event, const run *r, uint32_t kind,
                     double begin)

@@ -45,7 +45,8 @@ burn_optimizer *burni_optimizer_new(burn_module *module, uint32_t n_states, burn
         free(o);
         free(slots);
         (void)burni_train_fail(err, module == NULL ? BURN_E_INVALID : BURN_E_NO_MEMORY,
-                               "optimizer: %s", module == NULL ? "the module is NULL" : "no memory");
+                               "optimizer: %s",
+                               module == NULL ? "the module is NULL" : "no memory");
         return NULL;
     }
     o->slots = slots;
