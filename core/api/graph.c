@@ -58,6 +58,21 @@ static int32_t constant_bytes(void *user, const burn_tensor *t, void *out, uint6
     return burni_download(burni_thread_get(), t, out, size, err);
 }
 
+/* Each output gets a value of its own: what is an input, a variable, a constant or listed twice is
+ * copied, and the copy is part of the graph. */
+static void own_outputs(const burni_capture *capture, burn_tensor *const *outputs, uint32_t n,
+                        burn_tensor **own)
+{
+    for (uint32_t j = 0; j < n; j++) {
+        int fine = burn_ok(outputs[j]) && outputs[j]->kind == BURN_TENSOR;
+        int plain = fine && burni_capture_made(capture, outputs[j]);
+        for (uint32_t k = 0; k < j && plain; k++) {
+            plain = outputs[k] != outputs[j];
+        }
+        own[j] = fine && !plain ? burn_copy(outputs[j]) : outputs[j];
+    }
+}
+
 burn_graph *burn_capture_end(burn_tensor *const *outputs, uint32_t n_outputs, burn_module *states,
                              burn_err *err)
 {
@@ -67,15 +82,21 @@ burn_graph *burn_capture_end(burn_tensor *const *outputs, uint32_t n_outputs, bu
         return NULL;
     }
     burni_capture *capture = thread->capture;
-    thread->capture = NULL;
     burni_capture_names names = {state_name, constant_bytes, states};
     burn_graph *graph = burni_calloc(1, sizeof(*graph));
-    if (graph == NULL) {
+    burn_tensor **own = burni_calloc(n_outputs, sizeof(*own));
+    burn_scope_begin();
+    if (graph == NULL || own == NULL) {
         (void)burni_fail(err, BURN_E_NO_MEMORY, "capture: no memory");
+        thread->capture = NULL;
     } else {
-        graph->window = burni_capture_finish(capture, outputs, n_outputs, &names, err);
+        own_outputs(capture, outputs, n_outputs, own);
+        thread->capture = NULL;
+        graph->window = burni_capture_finish(capture, own, n_outputs, &names, err);
     }
+    burn_scope_end();
     burni_capture_free(capture);
+    burni_free(own);
     if (graph != NULL && graph->window == NULL) {
         burni_free(graph);
         graph = NULL;

@@ -100,6 +100,25 @@ static void run_node(const burni_replay *r, const burn_window *w, const burn_win
     }
 }
 
+/* The results of a run are handles of its own, also where a window passes an input through. */
+static burn_tensor *own_handle(const burni_replay *r, burn_tensor *t)
+{
+    burn_tensor *alias = t != NULL && t->kind == BURN_TENSOR && t->cause == NULL
+                             ? burni_handle_alias(r->thread, t, 1)
+                             : NULL;
+    if (alias == NULL) {
+        return t != NULL && t->cause != NULL
+                   ? burni_handle_failed(r->thread, t->cause)
+                   : burni_handle_fail(r->thread, BURN_E_INVALID, 0,
+                                       "graph: an output is no tensor, or out of host memory");
+    }
+    if (t->node != NULL && r->thread->no_grad == 0) {
+        alias->node = burni_node_ref(t->node);
+        alias->out_index = t->out_index;
+    }
+    return alias;
+}
+
 int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tensor **outputs,
                          uint32_t n_outputs, burn_err *err)
 {
@@ -114,19 +133,20 @@ int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tenso
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n_values && rc == BURN_OK; i++) {
-        if ((burni_window_value(w, i)->flags & BURN_VALUE_OUTPUT) != 0 && n < n_outputs) {
-            outputs[n++] = values[i];
-            rc = burn_tensor_error(values[i], err);
+        if ((burni_window_value(w, i)->flags & BURN_VALUE_OUTPUT) != 0) {
+            if (n < n_outputs) {
+                outputs[n] = own_handle(r, values[i]);
+                rc = burn_tensor_error(outputs[n], err);
+            }
+            n++;
         }
     }
     if (rc == BURN_OK && n != n_outputs) {
         rc = burni_fail(err, BURN_E_INVALID, "graph: %u outputs wanted, it has %u", n_outputs, n);
     }
     if (rc != BURN_OK) {
-        burn_tensor *failed = burni_handle_fail(r->thread, rc, 0, "%s",
-                                                err != NULL ? err->text : "graph failed");
         for (uint32_t j = 0; j < n_outputs; j++) {
-            outputs[j] = failed;
+            outputs[j] = burni_handle_fail(r->thread, rc, 0, "%s", err->text);
         }
     }
     burn_scope_end_with(outputs, n_outputs);

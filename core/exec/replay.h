@@ -19,7 +19,7 @@ typedef struct burni_replay {
     void *user;
 } burni_replay;
 
-/* Outputs go to the innermost scope, failed ones on failure. */
+/* Outputs go to the innermost scope, failed ones on failure. `err` must not be NULL. */
 int32_t burni_window_run(const burni_replay *replay, const burn_window *window,
                          burn_tensor **outputs, uint32_t n_outputs, burn_err *err);
 

@@ -18,6 +18,7 @@ typedef struct captured_value {
     burn_tensor *t; /* a reference */
     uint32_t flags;
     uint32_t needed;
+    uint32_t number; /* 1 + which input, or which output; 0: neither */
     char name[128];
 } captured_value;
 
@@ -38,6 +39,7 @@ struct burni_capture {
     uint32_t n_values, cap_values;
     uint32_t n_nodes, cap_nodes;
     uint32_t n_uses, cap_uses;
+    uint32_t n_inputs;
     int32_t failed;
 };
 
@@ -165,8 +167,21 @@ int32_t burni_capture_input(burni_capture *c, burn_tensor *t, const char *name)
     }
     c->values[i].flags = BURN_VALUE_INPUT;
     c->values[i].needed = 1;
+    if (c->values[i].number == 0) {
+        c->values[i].number = ++c->n_inputs;
+    }
     (void)snprintf(c->values[i].name, sizeof(c->values[i].name), "%s", name);
     return BURN_OK;
+}
+
+int burni_capture_made(const burni_capture *c, const burn_tensor *t)
+{
+    for (uint32_t i = c->n_values; i-- > 0;) {
+        if (same_elements(c->values[i].t, t)) {
+            return c->values[i].flags == BURN_VALUE_TEMP;
+        }
+    }
+    return 0;
 }
 
 /* ---- to a window ----------------------------------------------------------------------------- */
@@ -195,7 +210,34 @@ typedef struct writer {
     burn_window *w;
     uint32_t n_values, n_nodes, n_uses, n_dims, bytes;
     uint32_t *renumbered;
+    uint32_t *order; /* which captured value comes next */
+    uint32_t n_order;
 } writer;
+
+/* Inputs in the order of their declaration, then what is between, then outputs as they were listed:
+ * whoever runs the window counts inputs and outputs in the order of values. */
+static void put_in_order(writer *p, const burni_capture *c)
+{
+    p->n_order = 0;
+    for (uint32_t pass = 0; pass < 3; pass++) {
+        uint32_t first = p->n_order;
+        for (uint32_t i = 0; i < c->n_values; i++) {
+            const captured_value *v = &c->values[i];
+            uint32_t kind = (v->flags & BURN_VALUE_INPUT) != 0    ? 0
+                            : (v->flags & BURN_VALUE_OUTPUT) != 0 ? 2
+                                                                  : 1;
+            if (!v->needed || kind != pass) {
+                continue;
+            }
+            uint32_t at = p->n_order++;
+            while (at > first && v->number < c->values[p->order[at - 1]].number) {
+                p->order[at] = p->order[at - 1];
+                at--;
+            }
+            p->order[at] = i;
+        }
+    }
+}
 
 static uint32_t put_bytes(writer *p, const void *bytes, uint32_t size)
 {
@@ -320,11 +362,9 @@ static int32_t write_all(writer *p, burni_capture *c, const burni_capture_names 
     p->n_dims = 0;
     p->bytes = 0;
     int32_t rc = BURN_OK;
-    for (uint32_t i = 0; i < c->n_values && rc == BURN_OK; i++) {
-        if (c->values[i].needed) {
-            p->renumbered[i] = p->n_values;
-            rc = put_value(p, &c->values[i], names, err);
-        }
+    for (uint32_t i = 0; i < p->n_order && rc == BURN_OK; i++) {
+        p->renumbered[p->order[i]] = p->n_values;
+        rc = put_value(p, &c->values[p->order[i]], names, err);
     }
     for (uint32_t k = 0; k < c->n_nodes && rc == BURN_OK; k++) {
         if (c->nodes[k].needed) {
@@ -416,21 +456,27 @@ burn_window *burni_capture_finish(burni_capture *c, burn_tensor *const *outputs,
             return NULL;
         }
         uint32_t i = value_of(c, outputs[j], 0);
+        if (c->failed) {
+            break;
+        }
         c->values[i].needed = 1;
         c->values[i].flags |= BURN_VALUE_OUTPUT;
+        c->values[i].number = j + 1;
         if (c->values[i].name[0] == '\0') {
             (void)snprintf(c->values[i].name, sizeof(c->values[i].name), "%u", j);
         }
     }
     writer p;
     memset(&p, 0, sizeof(p));
-    p.renumbered = burni_calloc(c->n_values + 1u, sizeof(uint32_t));
+    p.renumbered = burni_calloc(c->n_values + 1u, 2 * sizeof(uint32_t));
     if (c->failed || p.renumbered == NULL) {
         burni_free(p.renumbered);
         (void)burni_fail(err, BURN_E_NO_MEMORY, "capture: out of host memory");
         return NULL;
     }
+    p.order = p.renumbered + c->n_values;
     mark(c);
+    put_in_order(&p, c);
     burn_window *w = NULL;
     if (write_all(&p, c, names, err) == BURN_OK) {
         w = lay_out(&p, err);
