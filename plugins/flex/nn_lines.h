@@ -61,6 +61,11 @@ typedef struct flex_lines {
                             double inv, int64_t n);
     double (*sum_square_differences)(const void *x, const void *y, int64_t n);
     void (*square_differences)(void *out, const void *x, const void *y, int64_t n);
+    /*
+     * A row of maxima takes one tap: value x * step of `from` meets y[x], and at + x * step is its
+     * index. NaN wins, the first one; otherwise the larger; a tie changes nothing.
+     */
+    void (*max_tap)(void *y, int32_t *index, const void *from, int64_t step, int32_t at, int64_t n);
     void (*adam)(void *p, void *m, void *v, const void *g, const flex_adam *k, int64_t n);
     void (*sgd)(void *p, void *velocity, const void *g, const flex_sgd *k, int64_t n);
 } flex_lines;

@@ -283,6 +283,31 @@ static void line_square_differences(void *out, const void *px, const void *py, i
     }
 }
 
+static inline __attribute__((always_inline)) void take_tap(T *restrict y, int32_t *restrict index,
+                                                           const T *restrict from, int64_t step,
+                                                           int32_t at, int64_t n)
+{
+    for (int64_t x = 0; x < n; x++) {
+        T value = from[x * step];
+        T best = y[x];
+        int take = !(value <= best) & (best == best);
+        y[x] = take ? value : best;
+        index[x] = take ? at + (int32_t)(x * step) : index[x];
+    }
+}
+
+static void line_max_tap(void *y, int32_t *index, const void *from, int64_t step, int32_t at,
+                         int64_t n)
+{
+    if (step == 1) { /* strides that the compiler knows become vector code */
+        take_tap(y, index, from, 1, at, n);
+    } else if (step == 2) {
+        take_tap(y, index, from, 2, at, n);
+    } else {
+        take_tap(y, index, from, step, at, n);
+    }
+}
+
 static void line_adam(void *pp, void *pm, void *pv, const void *pg, const flex_adam *k, int64_t n)
 {
     T *restrict p = pp;
@@ -348,6 +373,7 @@ const flex_lines TABLE = {
     .add_param_grads = line_add_param_grads,
     .sum_square_differences = line_sum_square_differences,
     .square_differences = line_square_differences,
+    .max_tap = line_max_tap,
     .adam = line_adam,
     .sgd = line_sgd,
 };

@@ -73,6 +73,11 @@ static int64_t window_count(const flex_window *v, int64_t oy, int64_t ox, int64_
 static void tap_range(const flex_window *v, int64_t shift, int64_t *lo, int64_t *hi)
 {
     int64_t stride = v->stride[1];
+    if (shift >= 0 && shift + (v->out[1] - 1) * stride < v->in[1]) { /* spares the divisions */
+        *lo = 0;
+        *hi = v->out[1];
+        return;
+    }
     *lo = shift < 0 ? (-shift + stride - 1) / stride : 0;
     int64_t room = v->in[1] - shift;
     *hi = room > 0 ? (room + stride - 1) / stride : 0;
@@ -93,6 +98,26 @@ static void start_maxima(const flex_window *v, int64_t y0, int64_t c0, int64_t c
     }
 }
 
+/* The taps of one kernel row, which lies at `row` of the plane, for columns c0 .. c1. */
+static void max_taps(const flex_window *v, const flex_lines *table, const void *plane, int64_t row,
+                     int64_t c0, int64_t c1, char *y, int32_t *index)
+{
+    int64_t size = flex_size(table->dtype);
+    for (int64_t kx = 0; kx < v->kernel[1]; kx++) {
+        int64_t shift = kx * v->dilation[1] - v->padding[1];
+        int64_t lo = 0;
+        int64_t hi = 0;
+        tap_range(v, shift, &lo, &hi);
+        lo = lo > c0 ? lo : c0;
+        hi = flex_min(hi, c1);
+        int64_t at = row + shift + lo * v->stride[1];
+        if (lo < hi) {
+            table->max_tap(y + (lo - c0) * size, index + (lo - c0),
+                           (const char *)plane + at * size, v->stride[1], (int32_t)at, hi - lo);
+        }
+    }
+}
+
 /* One row of maxima, tap by tap, so that a whole row of windows meets the same tap. */
 static void max_row(const flex_window *v, const flex_lines *table, const void *plane, int64_t oy,
                     void *y_row, int64_t *index_row)
@@ -106,19 +131,9 @@ static void max_row(const flex_window *v, const flex_lines *table, const void *p
         int64_t c1 = flex_min(c0 + COLUMNS, v->out[1]);
         char *y = (char *)y_row + c0 * size;
         start_maxima(v, y0, c0, c1, table->dtype, y, index);
-        for (int64_t tap = 0; tap < ny * v->kernel[1]; tap++) {
-            int64_t row = (y0 + tap / v->kernel[1] * v->dilation[0]) * v->in[1];
-            int64_t shift = tap % v->kernel[1] * v->dilation[1] - v->padding[1];
-            int64_t lo = 0;
-            int64_t hi = 0;
-            tap_range(v, shift, &lo, &hi);
-            lo = lo > c0 ? lo : c0;
-            hi = flex_min(hi, c1);
-            int64_t at = row + shift + lo * v->stride[1];
-            if (lo < hi) {
-                table->max_tap(y + (lo - c0) * size, index + (lo - c0),
-                               (const char *)plane + at * size, v->stride[1], (int32_t)at, hi - lo);
-            }
+        for (int64_t ky = 0; ky < ny; ky++) {
+            int64_t row = (y0 + ky * v->dilation[0]) * v->in[1];
+            max_taps(v, table, plane, row, c0, c1, y, index);
         }
         for (int64_t x = c0; x < c1; x++) {
             index_row[x] = index[x - c0];

@@ -3,40 +3,13 @@
  * pool_plane_tmpl.h - pooling of one plane, for element type T; functions get the suffix S.
  *
  * Included by pool.c once for float and once for double. A plane is done output row by output row;
- * a window is cut to the plane first, so that its loop tests no border. Maxima: the first NaN wins,
- * then the larger value, then the lower position. To add a kind of pool: one function.
+ * a window is cut to the plane first, so that its loop tests no border. Maxima with an index are
+ * pool.c's own. To add a kind of pool: one function.
  */
 
 #define POOL_FN2(name, s) name##_##s
 #define POOL_FN1(name, s) POOL_FN2(name, s)
 #define POOL_FN(name) POOL_FN1(name, S)
-
-static void POOL_FN(max_row)(const flex_window *v, const T *plane, int64_t oy, T *y, int64_t *index)
-{
-    int64_t y0 = 0;
-    int64_t ny = 0;
-    window_span(v, 0, oy, &y0, &ny);
-    for (int64_t x = 0; x < v->out[1]; x++) {
-        int64_t x0 = 0;
-        int64_t nx = 0;
-        window_span(v, 1, x, &x0, &nx);
-        int64_t at = y0 * v->in[1] + x0;
-        int64_t where = at;
-        T best = ny > 0 && nx > 0 ? plane[at] : (T)-INFINITY;
-        for (int64_t ky = 0; ky < ny; ky++) {
-            for (int64_t kx = 0; kx < nx; kx++) {
-                int64_t here = at + kx * v->dilation[1];
-                T value = plane[here];
-                int take = !(value <= best) & (best == best);
-                best = take ? value : best;
-                where = take ? here : where;
-            }
-            at += v->dilation[0] * v->in[1];
-        }
-        y[x] = best;
-        index[x] = where;
-    }
-}
 
 static void POOL_FN(average_row)(const flex_window *v, const T *plane, int64_t oy, T *y)
 {
