@@ -9,6 +9,7 @@
  */
 #include "gemm.h"
 
+#include "gemm_blas.h"
 #include "gemm_wide.h"
 #include "nn.h"
 #include "rows.h"
@@ -247,6 +248,26 @@ static int32_t launch_half(const burn_call *call)
     return BURN_OK;
 }
 
+/* The same product by OpenBLAS, on dense operands and only when asked for. */
+static int32_t check_blas(const burn_call *call)
+{
+    return flex_blas_usable(call->err);
+}
+
+static int32_t launch_blas(const burn_call *call)
+{
+    batch p;
+    make_batch(call, &p);
+    if (p.g.m > INT32_MAX || p.g.n > INT32_MAX || p.g.k > INT32_MAX) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "matmul: too large for OpenBLAS");
+    }
+    for (int64_t i = 0; i < p.count; i++) {
+        flex_gemm g = batch_item(&p, i);
+        flex_blas_product(&g);
+    }
+    return BURN_OK;
+}
+
 #define F32_SET BURN_BIT(F32)
 #define HALF_SET (BURN_BIT(F16) | BURN_BIT(BF16))
 #define WIDE_SET (BURN_BIT(F64) | BURN_SET_INT)
@@ -266,12 +287,22 @@ static int32_t launch_half(const burn_call *call)
 static const burn_slot matmul_f32[] = MATMUL_SLOTS(F32_SET);
 static const burn_slot matmul_half[] = MATMUL_SLOTS(HALF_SET);
 static const burn_slot matmul_wide[] = MATMUL_SLOTS(WIDE_SET);
+static const burn_slot matmul_blas[] = {
+    FLEX_SLOT(F32_SET, DENSE, 0, 0),
+    FLEX_SLOT(F32_SET, DENSE, 1, 0),
+    FLEX_SLOT(F32_SET, DENSE, 1, 0),
+};
 static const burn_slot linear_f32[] = LINEAR_SLOTS(F32_SET);
 static const burn_slot linear_half[] = LINEAR_SLOTS(HALF_SET);
 static const burn_slot linear_wide[] = LINEAR_SLOTS(WIDE_SET);
 
 /* clang-format off */
 const burn_row flex_rows_gemm[] = {
+    { .struct_size = (uint32_t)sizeof(burn_row), .flags = FLEX_ROW_FLAGS, .op = BURN_OP_MATMUL,
+      .revision_min = 1, .revision_max = 1, .priority = 10, .n_slots = FLEX_COUNT(matmul_blas),
+      .slot_stride = (uint32_t)sizeof(burn_slot), .slots = matmul_blas,
+      .name = "flex.matmul.f32.openblas", .name_revision = 1,
+      .guard_stride = (uint32_t)sizeof(burn_guard), .check = check_blas, .launch = launch_blas },
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, 0, "flex.matmul.f32", prepare_f32, launch_f32),
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, 0, "flex.matmul.half",
                       prepare_half, launch_half),

@@ -34,10 +34,16 @@ static void host_log(int32_t level, const char *plugin, const char *text)
     (void)text;
 }
 
+static const char *gemm_option;
+
 static const char *host_option(const char *name)
 {
-    (void)name;
-    return NULL;
+    return strcmp(name, "FLEX_GEMM") == 0 ? gemm_option : NULL;
+}
+
+void rig_gemm_option(const char *value)
+{
+    gemm_option = value;
 }
 
 static uint32_t host_budget(void)

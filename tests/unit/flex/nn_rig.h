@@ -32,6 +32,9 @@ typedef struct rig_tensor {
 /* Loads an instance with that many threads; NULL on failure (printed). Kept until the end. */
 const burn_plugin *rig_plugin(const char *path, uint32_t threads);
 
+/* What the host answers for FLEX_GEMM from now on; read by the plugin on first need. */
+void rig_gemm_option(const char *value);
+
 /* Dense tensors. Values are small, fixed and not symmetric; `seed` varies them. */
 rig_tensor rig_new(uint8_t dtype, uint32_t rank, const int64_t *dims);
 rig_tensor rig_random(uint8_t dtype, uint32_t rank, const int64_t *dims, uint32_t seed);

@@ -7,6 +7,7 @@
  */
 #include "nn_checks.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,28 @@ static void check_linear(uint8_t dtype, int64_t m, int64_t k, int64_t n, double 
     rig_free(&w);
     rig_free(&bias);
     rig_free(&z);
+}
+
+/* OpenBLAS takes over only when asked for, and is skipped where it is not installed. */
+static void test_matmul_openblas(void **state)
+{
+    (void)state;
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        skip();
+    }
+    const burn_plugin *own[2] = {check_plugins[0], check_plugins[1]};
+    for (uint32_t i = 0; i < 2; i++) {
+        check_plugins[i] = rig_plugin(getenv("BURN_TEST_FLEX"), i + 1);
+        assert_non_null(check_plugins[i]);
+    }
+    rig_gemm_option("openblas");
+    check_matmul(BURN_F32, 300, 70, 129, 0, 0, 1e-4);
+    check_matmul(BURN_F32, 1, 70, 129, 0, 0, 1e-4);
+    check_batch(2, 3, 1, 17, 9, 33);
+    rig_gemm_option(NULL);
+    check_plugins[0] = own[0];
+    check_plugins[1] = own[1];
 }
 
 static void test_linear(void **state)
@@ -571,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_matmul_batches),
         cmocka_unit_test(test_b084_output_is_not_read),
         cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_matmul_openblas),
         cmocka_unit_test(test_conv2d),
         cmocka_unit_test(test_b104_stride_drops_tail),
         cmocka_unit_test(test_b106_transposed_dilated),
