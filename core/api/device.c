@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "exec/device.h"
 #include "exec/stream.h"
+#include "exec/support.h"
 #include "loader/loader.h"
 
 #include <burn/grad.h>
@@ -221,17 +222,7 @@ int32_t burn_op_support(burn_device *device, uint64_t id, uint8_t dtype)
     if (op == NULL || device == NULL) {
         return BURN_SUPPORT_NONE;
     }
-    if (op->view) {
-        return BURN_SUPPORT_VIEW;
-    }
-    const burni_rows *rows = &device->core->rows[op->index];
-    for (uint32_t i = 0; i < rows->count; i++) {
-        const burn_slot *slot = rows->rows[i]->slots;
-        if (rows->rows[i]->n_slots > 0 && dtype < 64 && (slot->dtypes[0] >> dtype & 1) != 0) {
-            return BURN_SUPPORT_NATIVE;
-        }
-    }
-    return op->def.decompose != NULL ? BURN_SUPPORT_DECOMPOSED : BURN_SUPPORT_NONE;
+    return burni_support(device->core, op, dtype);
 }
 
 const char *burn_op_row(burn_device *device, uint64_t id, uint32_t i)

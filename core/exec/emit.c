@@ -274,7 +274,7 @@ static void default_dtypes(burni_emission *e)
     }
 }
 
-static int32_t infer(burni_emission *e, burn_err *err)
+int32_t burni_emit_infer(burni_emission *e, burn_err *err)
 {
     default_dtypes(e);
     if (e->op->def.infer == NULL) {
@@ -625,7 +625,7 @@ static int32_t check_and_run(burni_emission *e, burn_err *err)
         rc = take_operands(e, err);
     }
     if (rc == BURN_OK) {
-        rc = infer(e, err);
+        rc = burni_emit_infer(e, err);
     }
     if (rc == BURN_OK) {
         rc = check_outputs(e, err);

@@ -49,6 +49,9 @@ int burni_wants_tape(const burni_emission *e);
 /* Records it: hangs a node from the outputs. */
 int32_t burni_tape(burni_emission *e, burn_err *err);
 
+/* Shapes and dtypes of the outputs from `meta`, which is filled. */
+int32_t burni_emit_infer(burni_emission *e, burn_err *err);
+
 /* A reference to an input that a node keeps; a scalar is kept in the dtype that the op took it in.
  * NULL when memory is short. */
 burn_tensor *burni_saved_input(burni_thread *thread, burn_tensor *t, uint8_t dtype,
