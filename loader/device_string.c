@@ -265,7 +265,7 @@ int32_t burni_device_parse(const char *text, uint32_t list, burni_device_term *o
     *n_out = 0;
     if (text[0] == '\0') {
         return burni_fail(err, BURN_E_INVALID,
-                          "%s is empty; use \"auto\" or a name like \"flex:0\"%s",
+                          "%s is empty; use \"auto\" or a backend's name%s",
                           list ? "BURN_DEVICE" : "the device string",
                           list ? ", or unset it" : ", or NULL for BURN_DEVICE");
     }

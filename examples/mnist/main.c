@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 28x28 -> two convolutions with pooling -> two dense layers -> 10 classes. */
 static burn_module *make_model(burn_device *device, burn_err *err)
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
     }
     printf("device %s, %d parameters\n", burn_device_name(device), (int)burn_module_n_params(net));
     printf("epoch        loss  accuracy   test loss  accuracy  seconds\n");
-    int quiet = getenv("CI") != NULL;
+    int quiet = !isatty(STDERR_FILENO);
     const burn_dataset *digits = burn_mnist_dataset(train);
     const burn_dataset *unseen = burn_mnist_dataset(test);
     const burn_fit_opts opts = {.struct_size = sizeof(opts), .workers = 1, .epochs = epochs,

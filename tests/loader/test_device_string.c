@@ -17,8 +17,8 @@ typedef struct mistake {
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static const mistake mistakes[] = {
-    {"", 0, "the device string is empty; use \"auto\" or a name like \"flex:0\", or NULL"},
-    {"", 1, "BURN_DEVICE is empty; use \"auto\" or a name like \"flex:0\", or unset it"},
+    {"", 0, "the device string is empty; use \"auto\" or a backend's name, or NULL"},
+    {"", 1, "BURN_DEVICE is empty; use \"auto\" or a backend's name, or unset it"},
     {" flex", 0, "position 1: blanks are not allowed; expected is a device name"},
     {"flex ", 0, "position 5: blanks are not allowed; expected is ':', '?', \"+autodiff\" or the"},
     {"flex\n", 0, "position 5: byte 0x0a where"},
