@@ -65,9 +65,10 @@ static void own_outputs(const burni_capture *capture, burn_tensor *const *output
 {
     for (uint32_t j = 0; j < n; j++) {
         int fine = burn_ok(outputs[j]) && outputs[j]->kind == BURN_TENSOR;
-        int plain = fine && burni_capture_made(capture, outputs[j]);
+        uint32_t value = fine ? burni_capture_made(capture, outputs[j]) : 0;
+        int plain = value != 0;
         for (uint32_t k = 0; k < j && plain; k++) {
-            plain = outputs[k] != outputs[j];
+            plain = !burn_ok(own[k]) || burni_capture_made(capture, own[k]) != value;
         }
         own[j] = fine && !plain ? burn_copy(outputs[j]) : outputs[j];
     }

@@ -51,7 +51,8 @@ static int32_t insert_row(burni_device *device, const burn_row *row, burn_err *e
     grown[at] = row;
     rows->rows = grown;
     rows->count++;
-    if ((row->key_facts & BURN_FACT_DIMS) != 0 ||
+    /* Guards look at sizes: with those in the key, the first row that fits is always the one. */
+    if ((row->key_facts & BURN_FACT_DIMS) != 0 || row->n_guards > 0 ||
         (row->prepare != NULL && (row->flags & BURN_ROW_ANY_DIMS) == 0)) {
         rows->key_dims = 1;
     }

@@ -174,11 +174,11 @@ int32_t burni_capture_input(burni_capture *c, burn_tensor *t, const char *name)
     return BURN_OK;
 }
 
-int burni_capture_made(const burni_capture *c, const burn_tensor *t)
+uint32_t burni_capture_made(const burni_capture *c, const burn_tensor *t)
 {
     for (uint32_t i = c->n_values; i-- > 0;) {
         if (same_elements(c->values[i].t, t)) {
-            return c->values[i].flags == BURN_VALUE_TEMP;
+            return c->values[i].flags == BURN_VALUE_TEMP ? i + 1 : 0;
         }
     }
     return 0;

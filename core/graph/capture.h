@@ -24,8 +24,9 @@ void burni_capture_op(burni_capture *capture, const burni_op *op, const void *at
                       burn_tensor *const *out, uint32_t n_out);
 int32_t burni_capture_input(burni_capture *capture, burn_tensor *t, const char *name);
 
-/* 1 when t is the result of a captured op and nothing else (no input, variable or constant). */
-int burni_capture_made(const burni_capture *capture, const burn_tensor *t);
+/* 1 + the number of the value that t is, when it is the result of a captured op and nothing else (no
+ * input, variable or constant); else 0. */
+uint32_t burni_capture_made(const burni_capture *capture, const burn_tensor *t);
 
 /* Name of a variable's storage, and the bytes of a constant. */
 typedef struct burni_capture_names {
