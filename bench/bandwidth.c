@@ -7,7 +7,7 @@
  * also read the line they write to is not counted, and streaming stores avoid it.
  */
 #include "clock.h"
-#include "limits.h"
+#include "roof.h"
 
 #include <stdlib.h>
 #include <string.h>

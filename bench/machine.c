@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Copies printable characters only, so that the text can go into JSON as it is. */
@@ -102,6 +103,40 @@ void bench_machine_read(struct bench_machine *machine)
     machine->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* ---- other users -------------------------------------------------------------------------------- */
+
+/* Ticks that all cores together spent working, or for other virtual machines; -1 when not known. */
+static double busy_ticks(void)
+{
+    FILE *file = fopen("/proc/stat", "r");
+    double user = 0;
+    double nice = 0;
+    double kernel = 0;
+    double irq = 0;
+    double soft_irq = 0;
+    double steal = 0;
+    int n = file != NULL ? fscanf(file, "cpu %lf %lf %lf %*f %*f %lf %lf %lf", &user, &nice, &kernel,
+                                  &irq, &soft_irq, &steal)
+                         : 0;
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return n == 6 ? user + nice + kernel + irq + soft_irq + steal : -1;
+}
+
+double bench_machine_others(void)
+{
+    const double seconds = 0.3;
+    double before = busy_ticks();
+    struct timespec pause = {0, (long)(seconds * 1e9)};
+    (void)nanosleep(&pause, NULL);
+    double after = busy_ticks();
+    if (before < 0 || after < before) {
+        return 0;
+    }
+    return (after - before) / (double)sysconf(_SC_CLK_TCK) / seconds;
+}
+
 /* ---- sizes of the bandwidth rows ---------------------------------------------------------------- */
 
 enum { KIB = 1024, MIB = 1024 * KIB, BYTES_PER_ELEMENT = 12 };
@@ -112,18 +147,18 @@ static int64_t whole_lines(int64_t bytes)
 }
 
 /* Half of what there is, so that other data do not push it out. */
-int64_t bench_elements_l2(const struct bench_machine *machine)
+int64_t bench_elements_l2(const struct bench_machine *machine, int threads)
 {
     int64_t l2 = machine->l2 > 0 ? machine->l2 : 512 * KIB;
-    return whole_lines(machine->cpus * l2 / 2);
+    return whole_lines(threads * l2 / 2);
 }
 
-/* Four times the level-2 caches, at most half of level 3: a virtual machine may be told of a cache
+/* Four times all level-2 caches, at most half of level 3: a virtual machine may be told of a cache
  * that it shares with many others. */
 int64_t bench_elements_l3(const struct bench_machine *machine)
 {
     int64_t l3 = machine->l3 > 0 ? machine->l3 : 8 * MIB;
-    int64_t bytes = bench_elements_l2(machine) * BYTES_PER_ELEMENT * 8;
+    int64_t bytes = bench_elements_l2(machine, machine->cpus) * BYTES_PER_ELEMENT * 8;
     return whole_lines(bytes < l3 / 2 ? bytes : l3 / 2);
 }
 

@@ -19,9 +19,12 @@ struct bench_machine {
 
 void bench_machine_read(struct bench_machine *machine);
 
-/* Elements of each of three arrays that live in the level-2 caches of all cores, in level 3, or in
- * main memory only. */
-int64_t bench_elements_l2(const struct bench_machine *machine);
+/* How many of the cores others keep busy, from 0 to the number of cores; sleeps for a moment. */
+double bench_machine_others(void);
+
+/* Elements of each of three arrays that live in the level-2 caches of that many cores, in level 3,
+ * or in main memory only. */
+int64_t bench_elements_l2(const struct bench_machine *machine, int threads);
 int64_t bench_elements_l3(const struct bench_machine *machine);
 int64_t bench_elements_dram(const struct bench_machine *machine);
 

@@ -238,7 +238,8 @@ static int measure_rows(const struct options *options, struct bench_setup *setup
     int to_stdout = options->json != NULL && strcmp(options->json, "-") == 0;
     FILE *table = to_stdout ? stderr : stdout;
     int status = 0;
-    bench_table_head(table, setup->machine);
+    double others = bench_machine_others();
+    bench_table_head(table, setup->machine, others);
     for (int i = 0; i < n; i++) {
         bench_measure(setup, &rows[i], &results[i]);
         bench_table_row(table, &rows[i], &results[i]);
@@ -246,8 +247,18 @@ static int measure_rows(const struct options *options, struct bench_setup *setup
         status |= can_run && isnan(results[i].value);
     }
     bench_measure_end(setup);
-    struct bench_report report = {setup->machine, options->revision, getenv("BURN_DEVICE"),
-                                  options->quick, setup->torch_peer != NULL, n, rows, results};
+    double others_at_end = bench_machine_others();
+    struct bench_report report = {
+        .machine = setup->machine,
+        .revision = options->revision,
+        .device = getenv("BURN_DEVICE"),
+        .others = others > others_at_end ? others : others_at_end,
+        .quick = options->quick,
+        .has_torch = setup->torch_peer != NULL,
+        .n_rows = n,
+        .rows = rows,
+        .results = results,
+    };
     return write_report(options, &report) != 0 ? 1 : status;
 }
 

@@ -5,12 +5,13 @@
 #include "measure.h"
 
 #include "clock.h"
-#include "limits.h"
+#include "roof.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_ROUNDS = 101 };
 
@@ -189,6 +190,13 @@ static double time_limit(struct bench_setup *setup, const struct bench_row *row)
     return limit;
 }
 
+/* Threads of the side that has just finished may still spin while they wait for more work. */
+static void let_settle(void)
+{
+    const struct timespec pause = {0, 5000000};
+    (void)nanosleep(&pause, NULL);
+}
+
 /* One round. Odd rounds let the peer begin, so that neither always follows the other. */
 static void add_round(struct bench_setup *setup, const struct bench_row *row,
                       struct bench_side *peer, struct samples *samples, char *note,
@@ -197,6 +205,7 @@ static void add_round(struct bench_setup *setup, const struct bench_row *row,
     int i = samples->n;
     samples->peer[i] = (double)NAN;
     for (int turn = 0; turn < 2; turn++) {
+        let_settle();
         int is_ours = (turn + i) % 2 == 0;
         if (row->case_name == NULL) {
             const char *path = is_ours ? setup->self : setup->torch_peer;

@@ -7,7 +7,7 @@
  * registers (meson.build sees to it). To add an instruction set: a spin function, a row in SPINS.
  */
 #include "clock.h"
-#include "limits.h"
+#include "roof.h"
 
 #include <pthread.h>
 #include <stdio.h>

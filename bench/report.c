@@ -4,7 +4,7 @@
  */
 #include "report.h"
 
-#include "limits.h"
+#include "roof.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -13,10 +13,15 @@
 
 /* ---- table -------------------------------------------------------------------------------------- */
 
-void bench_table_head(FILE *out, const struct bench_machine *machine)
+void bench_table_head(FILE *out, const struct bench_machine *machine, double others)
 {
     fprintf(out, "%s, %d cores, %s; %s; %s\n", machine->cpu, machine->cpus, bench_peak_isa(),
             machine->system, machine->compiler);
+    if (others > 0.1) {
+        fprintf(out,
+                "others keep %.1f cores busy: rows with as many threads as cores depend on luck\n",
+                others);
+    }
     fprintf(out, "%-20s %10s %-8s %6s  %10s %7s  %10s %9s\n", "name", "value", "unit", "spread",
             "peer", "ratio", "limit", "fraction");
 }
@@ -121,7 +126,7 @@ int bench_write_json(FILE *out, const struct bench_report *report, int one_line)
     json_text(out, report->revision);
     fprintf(out, ", \"quick\": %s,%s\"machine\": ", report->quick ? "true" : "false", line);
     json_machine(out, report->machine);
-    fprintf(out, ",%s\"device\": ", line);
+    fprintf(out, ",%s\"others\": %.2f, \"device\": ", line, report->others);
     json_text(out, report->device != NULL ? report->device : "auto");
     fprintf(out, ", \"torch\": %s,%s\"rows\": [", report->has_torch ? "true" : "false", line);
     for (int i = 0; i < report->n_rows; i++) {

@@ -15,6 +15,7 @@ struct bench_report {
     const struct bench_machine *machine;
     const char *revision; /* of the sources, NULL: not known */
     const char *device;   /* what BURN_DEVICE asks for, NULL: auto */
+    double others; /* cores that others kept busy at the start or end, the larger */
     int quick;
     int has_torch;
     int n_rows;
@@ -22,7 +23,7 @@ struct bench_report {
     const struct bench_result *results;
 };
 
-void bench_table_head(FILE *out, const struct bench_machine *machine);
+void bench_table_head(FILE *out, const struct bench_machine *machine, double others);
 void bench_table_row(FILE *out, const struct bench_row *row, const struct bench_result *result);
 
 /* One JSON object; on one line for a history, over many otherwise. Returns 0, or -1 when `out`

@@ -24,10 +24,10 @@
 #define SGEMM(name, n, threads) \
     {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, NULL, threads, BENCH_GFLOPS, BENCH_TORCH, \
      BENCH_LIMIT_PEAK}
-#define MEM(name) \
-    {name, "add", "add_out", 0, 1, 0, 0, NULL, 0, BENCH_GBS, BENCH_TORCH, BENCH_LIMIT_BANDWIDTH}
-#define STEP(name, case_name, batch, flops, bytes, peer) \
-    {name, case_name, NULL, batch, 1, flops, bytes, NULL, 0, BENCH_MS, peer, BENCH_LIMIT_FLOOR}
+#define MEM(name, threads) \
+    {name, "add", "add_out", 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, BENCH_LIMIT_BANDWIDTH}
+#define STEP(name, case_name, batch, flops, bytes, threads, peer) \
+    {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, BENCH_LIMIT_FLOOR}
 
 static const struct bench_row ROWS[] = {
     ADD("add.1.eager", "add", 1, 1, "1"),
@@ -44,27 +44,35 @@ static const struct bench_row ROWS[] = {
     SGEMM("sgemm.512.2t", 512, 2),
     SGEMM("sgemm.1024.2t", 1024, 2),
     SGEMM("sgemm.2048.2t", 2048, 2),
-    MEM("mem.add.l2"),
-    MEM("mem.add.l3"),
-    MEM("mem.add.dram"),
-    STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, BENCH_TORCH),
-    STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, BENCH_TORCH),
-    STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, BENCH_TORCH),
-    STEP("step.mlp.compiled", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, BENCH_COMPILED),
-    STEP("step.lenet.compiled", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, BENCH_COMPILED),
-    STEP("step.block.compiled", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, BENCH_COMPILED),
+    MEM("mem.add.l2", 0),
+    MEM("mem.add.l3", 0),
+    MEM("mem.add.dram", 0),
+    MEM("mem.add.l2.1t", 1),
+    MEM("mem.add.l3.1t", 1),
+    MEM("mem.add.dram.1t", 1),
+    STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 0, BENCH_TORCH),
+    STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 0, BENCH_TORCH),
+    STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 0, BENCH_TORCH),
+    STEP("step.mlp.1t", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 1, BENCH_TORCH),
+    STEP("step.lenet.1t", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 1, BENCH_TORCH),
+    STEP("step.block.1t", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 1, BENCH_TORCH),
+    STEP("step.mlp.compiled", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 1, BENCH_COMPILED),
+    STEP("step.lenet.compiled", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 1, BENCH_COMPILED),
+    STEP("step.block.compiled", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 1, BENCH_COMPILED),
 };
 /* clang-format on */
 
 enum { N_ROWS = sizeof(ROWS) / sizeof(ROWS[0]) };
 _Static_assert((int)N_ROWS <= (int)BENCH_MAX_ROWS, "bench_rows writes into BENCH_MAX_ROWS rows");
 
-static int64_t elements_of(const char *name, const struct bench_machine *machine)
+/* Level 2 belongs to a core, so one thread gets one core's share. */
+static int64_t elements_of(const struct bench_row *row, const struct bench_machine *machine)
 {
-    if (strcmp(name, "mem.add.l2") == 0) {
-        return bench_elements_l2(machine);
+    int threads = row->threads > 0 ? row->threads : machine->cpus;
+    if (strncmp(row->name, "mem.add.l2", 10) == 0) {
+        return bench_elements_l2(machine, threads);
     }
-    if (strcmp(name, "mem.add.l3") == 0) {
+    if (strncmp(row->name, "mem.add.l3", 10) == 0) {
         return bench_elements_l3(machine);
     }
     return bench_elements_dram(machine);
@@ -75,7 +83,7 @@ int bench_rows(const struct bench_machine *machine, struct bench_row *out)
     for (int i = 0; i < N_ROWS; i++) {
         out[i] = ROWS[i];
         if (out[i].limit == BENCH_LIMIT_BANDWIDTH) {
-            out[i].arg = elements_of(out[i].name, machine);
+            out[i].arg = elements_of(&out[i], machine);
             out[i].bytes = 12.0 * (double)out[i].arg;
         }
     }

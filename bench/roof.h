@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * limits.h - what this machine can do at best, measured by loops of the benchmark's own.
+ * roof.h - what this machine can do at best, measured by loops of the benchmark's own.
  *
  * Both are measured between the rounds of the rows that they are compared with, so that a machine
  * that slows down (heat, other users) slows the limit too.
  */
-#ifndef BENCH_LIMITS_H
-#define BENCH_LIMITS_H
+#ifndef BENCH_ROOF_H
+#define BENCH_ROOF_H
 
 #include <stdint.h>
 
@@ -27,4 +27,4 @@ void bench_bandwidth_free(void);
 /* Runs `work` on that many threads at once and adds up what they return. */
 double bench_on_threads(int threads, double (*work)(int index, void *user), void *user);
 
-#endif /* BENCH_LIMITS_H */
+#endif /* BENCH_ROOF_H */
