@@ -19,6 +19,8 @@
 /* Columns of B that one task packs at a time, at most; A's packed block in floats, at most. */
 #define CHUNK_COLUMNS 256
 #define PACKED_A_FLOATS (INT64_C(4) << 20)
+/* Rows of A that pass by one panel of B; a multiple of every tile's rows. */
+#define CACHED_ROWS 384
 /* Products up to this many multiply-adds, or with few rows, go the direct way. */
 #define DIRECT_WORK (INT64_C(256) * 256 * 256)
 /* Work that is worth waking a thread. */
@@ -361,35 +363,22 @@ static void pack_a_task(void *ctx, uint32_t task)
     }
 }
 
-/* Asks for part `part` of `parts` of the panel of A that comes next, so that it waits in L2. */
-static void prefetch_panel(const float *panel, int64_t floats, int64_t part, int64_t parts)
-{
-    int64_t step = round_up((floats + parts - 1) / parts, 16);
-    int64_t end = min64(floats, (part + 1) * step);
-    for (int64_t i = part * step; i < end; i += 16) {
-        __builtin_prefetch(panel + i, 0, 2);
-    }
-}
-
-/* All tiles of rows i0 .. i1 of the block with the packed columns j0 .. j0+n. */
+/*
+ * All tiles of rows i0 .. i1 of the block with the packed columns j0 .. j0+n. A panel of B stays in
+ * the first cache while the rows pass by, and so many rows stay in the second.
+ */
 static void run_block(plan *p, int64_t i0, int64_t i1, int64_t j0, int64_t n, int64_t k0,
                       int64_t kc, const float *packed_b)
 {
     const flex_gemm_kernels *kernels = p->kernels;
     int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
-    for (int64_t i = i0; i < i1; i += mr) {
-        flex_tile t = {.kc = kc, .ldb = nr};
-        t.a = p->packed_a + i * p->g->k + k0 * mr;
-        int64_t rows = min64(mr, i1 - i);
-        const float *next = t.a + mr * p->g->k;
-        for (int64_t j = 0; j < n; j += nr) {
-            if (i + mr < i1) {
-                prefetch_panel(next, mr * kc, j / nr, (n + nr - 1) / nr);
-            }
-            t.b = packed_b + j * kc;
-            run_tile(p->g, kernels, &t, p->row0 + i, rows, j0 + j, min64(nr, n - j), k0,
-                     kernels->packed);
+    for (int64_t j = 0; j < n; j += nr) {
+        flex_tile t = {.kc = kc, .b = packed_b + j * kc, .ldb = nr};
+        for (int64_t i = i0; i < i1; i += mr) {
+            t.a = p->packed_a + i * p->g->k + k0 * mr;
+            run_tile(p->g, kernels, &t, p->row0 + i, min64(mr, i1 - i), j0 + j, min64(nr, n - j),
+                     k0, kernels->packed);
         }
     }
 }
@@ -407,7 +396,9 @@ static void blocked_task(plan *p, int64_t task, float *packed_b)
         for (int64_t j = 0; j < n; j += nr) {
             pack_b_panel(p->g, p->kernels, j0 + j, min64(nr, n - j), k0, kc, packed_b + j * kc);
         }
-        run_block(p, i0, i1, j0, n, k0, kc, packed_b);
+        for (int64_t i = i0; i < i1; i += CACHED_ROWS) {
+            run_block(p, i, min64(i + CACHED_ROWS, i1), j0, n, k0, kc, packed_b);
+        }
         k0 += FLEX_GEMM_KC;
     } while (k0 < p->g->k);
 }

@@ -20,7 +20,8 @@
 #define FLEX_ROW_PREPARED(op_id, slot_table, extra, row_name, prepare_fn, launch_fn) \
     { (uint32_t)sizeof(burn_row), (FLEX_ROW_FLAGS & ~(uint32_t)BURN_ROW_ANY_DIMS) | (extra), \
       (op_id), 1, 1, 0, (uint16_t)FLEX_COUNT(slot_table), (uint32_t)sizeof(burn_slot), 0, \
-      (slot_table), (row_name), 1, 0, NULL, (uint32_t)sizeof(burn_guard), 0, BURN_FACT_DIMS, NULL, (prepare_fn), \
+      (slot_table), (row_name), 1, 0, NULL, (uint32_t)sizeof(burn_guard), 0, BURN_FACT_DIMS, \
+      NULL, (prepare_fn), \
       NULL, NULL, (launch_fn) }
 /* clang-format on */
 
