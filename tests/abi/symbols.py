@@ -32,12 +32,13 @@ def exports(library):
 
 
 def declared():
-    names = set()
-    for header in (ROOT / "abi/burn").glob("*.h"):
-        plain = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
-        plain = re.sub(r"(?m)^[ \t]*#(?:[^\n\\]|\\\n|\\.)*$", "", plain)
-        names |= set(re.findall(r"\bBURN_API\b[^;{}()]*?\b(burn_\w+)\s*\(", plain))
-    return names - {QUERY}
+    """Names of BURN_API functions, as the preprocessor sees them: op lists declare many at once."""
+    headers = sorted((ROOT / "abi/burn").glob("*.h"))
+    text = "".join(f"#include <burn/{header.name}>\n" for header in headers)
+    plain = subprocess.run(["gcc", "-std=c11", "-E", "-P", "-I", str(ROOT / "abi"), "-"],
+                           input=text, check=True, capture_output=True, text=True).stdout
+    api = r'__attribute__\(\(visibility\("default"\)\)\)'
+    return set(re.findall(api + r"[^;{}()]*?\b(burn_\w+)\s*\(", plain)) - {QUERY}
 
 
 def read_list(name):
@@ -111,7 +112,7 @@ def self_test():
             (build('__attribute__((visibility("default"))) int data = 1;\n') == {"data"}, "data"),
             (report("sample", {"a", "b"}, {"a"}, "", "") == 1, "missing"),
             (report("sample", {"a"}, {"a", "b"}, "", "") == 1, "more"),
-            ("burn_version" in declared() and QUERY not in declared(), "declared"),
+            ({"burn_version", "burn_add"} <= declared() and QUERY not in declared(), "declared"),
         ]
     wrong = [name for fine, name in cases if not fine]
     print(f"self-test: {len(cases)} cases, wrong: {wrong}")
