@@ -154,6 +154,24 @@ static void block_4(char *out, int64_t out_row, const char *in, int64_t in_col, 
     }
 }
 
+/*
+ * A full block by way of a small buffer: every line of the source is read whole and every line of
+ * the output written whole, however many of them share a cache set.
+ */
+static void block_4_full(char *out, int64_t out_row, const char *in, int64_t in_col)
+{
+    uint32_t buffer[BLOCK * BLOCK];
+    for (int64_t c = 0; c < BLOCK; c++) {
+        memcpy(buffer + c * BLOCK, in + c * in_col * 4, BLOCK * 4);
+    }
+    uint32_t *z = (uint32_t *)(void *)out;
+    for (int64_t r = 0; r < BLOCK; r += 4) {
+        for (int64_t c = 0; c < BLOCK; c += 4) {
+            block_4x4(z + r * out_row + c, out_row, buffer + r + c * BLOCK, BLOCK);
+        }
+    }
+}
+
 /* out[r][c] = in[c][r] for a plane: rows of the source are dense along r, of the output along c. */
 static void transpose(uint32_t size, char *out, int64_t out_row, const char *in, int64_t in_col,
                       int64_t rows, int64_t cols)
@@ -165,7 +183,9 @@ static void transpose(uint32_t size, char *out, int64_t out_row, const char *in,
             int64_t nc = cols - c < BLOCK ? cols - c : BLOCK;
             char *z = out + (r * out_row + c) * bytes;
             const char *x = in + (r + c * in_col) * bytes;
-            if (size == 4) {
+            if (size == 4 && nr == BLOCK && nc == BLOCK) {
+                block_4_full(z, out_row, x, in_col);
+            } else if (size == 4) {
                 block_4(z, out_row, x, in_col, nr, nc);
             } else if (size == 8) {
                 block_8(z, out_row, x, in_col, nr, nc);

@@ -144,6 +144,7 @@ static int32_t binary_job(const burn_call *call, uint32_t op, const char *name, 
         spread(&job, 0);
     }
     job.loop = binary_loop;
+    job.may_stop = x->dtype < BURN_F16; /* integer division */
     job.fn = fn;
     job.grain = grain;
     uint64_t done = flex_job_run(&job);

@@ -3,13 +3,17 @@
  * random_tmpl.c - Philox blocks and Box-Muller, compiled once per ISA with ISA defined as baseline,
  * avx2 or avx512.
  *
- * Sixteen blocks at a time, one array per word, so that the rounds become vector code. The words
- * are those of burn_philox (sdk/burn_sdk/philox.h). Normals are computed in f64 and rounded once.
+ * Several blocks at a time, one per vector lane. The words are those of burn_philox
+ * (sdk/burn_sdk/philox.h). Normals are computed in f64 and rounded once.
  */
 #include "kernels.h"
 #include "math_f32.h"
 
 #include <burn_sdk/philox.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -17,37 +21,67 @@
 
 extern const flex_random_table ISA_NAME(flex_random_table_);
 
-enum { LANES = 16 };
+#if defined(__AVX512F__)
+#define WIDTH 8
+#elif defined(__AVX2__)
+#define WIDTH 4
+#else
+#define WIDTH 2
+#endif
 
-static void sixteen(uint32_t *out, uint64_t seed, uint64_t counter)
+/* One block per 64-bit lane, its words in the low halves; the high halves may hold anything. */
+typedef uint64_t lanes __attribute__((vector_size(WIDTH * 8)));
+enum { LANES = 2 * WIDTH };
+
+static inline __attribute__((always_inline)) lanes product(lanes a, uint64_t b)
 {
-    uint32_t c0[LANES];
-    uint32_t c1[LANES];
-    uint32_t c2[LANES] = {0};
-    uint32_t c3[LANES] = {0};
-    uint32_t k0 = (uint32_t)seed;
-    uint32_t k1 = (uint32_t)(seed >> 32);
-    for (uint32_t i = 0; i < LANES; i++) {
-        c0[i] = (uint32_t)(counter + i);
-        c1[i] = (uint32_t)((counter + i) >> 32);
+    lanes all = b - (lanes){0};
+#if defined(__AVX512F__)
+    return (lanes)_mm512_mul_epu32((__m512i)a, (__m512i)all);
+#elif defined(__AVX2__)
+    return (lanes)_mm256_mul_epu32((__m256i)a, (__m256i)all);
+#elif defined(__SSE2__)
+    return (lanes)_mm_mul_epu32((__m128i)a, (__m128i)all);
+#else
+    return (a & UINT64_C(0xffffffff)) * all;
+#endif
+}
+
+/* Two vectors of blocks at a time, to overlap their multiplications. */
+static void some_blocks(uint32_t *out, uint64_t seed, uint64_t counter)
+{
+    lanes c[2][4];
+    uint64_t k0 = (uint32_t)seed;
+    uint64_t k1 = seed >> 32;
+    for (uint32_t v = 0; v < 2; v++) {
+        uint64_t first[WIDTH];
+        for (uint32_t i = 0; i < WIDTH; i++) {
+            first[i] = counter + v * WIDTH + i;
+        }
+        memcpy(&c[v][0], first, sizeof(first));
+        c[v][1] = c[v][0] >> 32;
+        c[v][2] = (lanes){0};
+        c[v][3] = (lanes){0};
     }
     for (uint32_t round = 0; round < 10; round++) {
-        for (uint32_t i = 0; i < LANES; i++) {
-            uint64_t a = (uint64_t)c0[i] * UINT32_C(0xD2511F53);
-            uint64_t b = (uint64_t)c2[i] * UINT32_C(0xCD9E8D57);
-            c0[i] = (uint32_t)(b >> 32) ^ c1[i] ^ k0;
-            c2[i] = (uint32_t)(a >> 32) ^ c3[i] ^ k1;
-            c1[i] = (uint32_t)b;
-            c3[i] = (uint32_t)a;
+        for (uint32_t v = 0; v < 2; v++) {
+            lanes a = product(c[v][0], UINT64_C(0xD2511F53));
+            lanes b = product(c[v][2], UINT64_C(0xCD9E8D57));
+            c[v][0] = (b >> 32) ^ c[v][1] ^ k0;
+            c[v][2] = (a >> 32) ^ c[v][3] ^ k1;
+            c[v][1] = b;
+            c[v][3] = a;
         }
-        k0 += UINT32_C(0x9E3779B9);
-        k1 += UINT32_C(0xBB67AE85);
+        k0 = (uint32_t)(k0 + UINT32_C(0x9E3779B9));
+        k1 = (uint32_t)(k1 + UINT32_C(0xBB67AE85));
     }
-    for (uint32_t i = 0; i < LANES; i++) {
-        out[4 * i] = c0[i];
-        out[4 * i + 1] = c1[i];
-        out[4 * i + 2] = c2[i];
-        out[4 * i + 3] = c3[i];
+    for (uint32_t v = 0; v < 2; v++) {
+        lanes low = (c[v][0] & UINT64_C(0xffffffff)) | c[v][1] << 32;
+        lanes high = (c[v][2] & UINT64_C(0xffffffff)) | c[v][3] << 32;
+        for (uint32_t i = 0; i < WIDTH; i++) {
+            uint64_t pair[2] = {low[i], high[i]};
+            memcpy(out + 4 * (v * WIDTH + i), pair, sizeof(pair)); /* little-endian */
+        }
     }
 }
 
@@ -55,7 +89,7 @@ static void blocks(uint32_t *out, uint64_t seed, uint64_t counter, uint64_t n_bl
 {
     uint64_t i = 0;
     for (; i + LANES <= n_blocks; i += LANES) {
-        sixteen(out + 4 * i, seed, counter + i);
+        some_blocks(out + 4 * i, seed, counter + i);
     }
     for (; i < n_blocks; i++) {
         burn_philox(seed, counter + i, out + 4 * i);

@@ -110,15 +110,21 @@ INLINE float extreme(const float *x, uint64_t n, int largest)
             acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
         }
     }
-    float best[STEP];
-    memcpy(best, acc, sizeof(best));
+    for (uint32_t width = CHAINS / 2; width > 0; width /= 2) {
+        for (uint32_t k = 0; k < width; k++) {
+            vec v = acc[k + width];
+            acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
+        }
+    }
+    float best[LANES];
+    int32_t nans[LANES];
+    memcpy(best, &acc[0], sizeof(best));
+    memcpy(nans, &nan, sizeof(nans));
     float m = best[0];
     int32_t any_nan = 0;
-    int32_t nans[LANES];
-    memcpy(nans, &nan, sizeof(nans));
-    for (uint32_t k = 0; k < STEP; k++) {
+    for (uint32_t k = 0; k < LANES; k++) {
         m = (largest ? best[k] > m : best[k] < m) ? best[k] : m;
-        any_nan |= nans[k % LANES];
+        any_nan |= nans[k];
     }
     return any_nan != 0 ? NAN : m;
 }

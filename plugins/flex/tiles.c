@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Rows at least this long are used in place instead of being gathered. */
-enum { LONG_ROW = 64 };
+enum { LONG_ROW = 64, BLOCK_ROWS = 16, BLOCK_COLUMNS = 64 };
 
 /* One copier per element size; the strided loops are what matters here. */
 static void copy_1(uint8_t *z, const uint8_t *x, int64_t stride, int64_t n)
@@ -178,6 +178,58 @@ static const void *tile_source(const flex_job *job, uint32_t i, tile_buffers *b,
     return data;
 }
 
+/* Elements at .. at + n - 1, n <= FLEX_TILE. Returns how many were done. */
+static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at, uint64_t n,
+                         int one_row, uint32_t mode)
+{
+    const void *in[FLEX_MAX_SOURCES] = {NULL, NULL, NULL};
+    for (uint32_t i = 0; i < job->n_src; i++) {
+        in[i] = tile_source(job, i, buffers, (int64_t)at, (int64_t)n, one_row);
+    }
+    char *out = job->out + at * job->out_size;
+    void *into = job->convert_out != NULL ? (void *)buffers->out : (void *)out;
+    uint64_t done = job->loop(job, into, in, n, mode);
+    if (done == n && job->convert_out != NULL) {
+        job->convert_out(out, buffers->out, n);
+    }
+    return done;
+}
+
+/*
+ * A source that is dense along another axis than the last would fetch a line per element: blocks of
+ * rows and columns use the lines while they are there. The order does not matter to the values.
+ */
+static void run_blocks(const flex_job *job, tile_buffers *buffers, uint64_t lo, uint64_t hi,
+                       uint64_t row, uint32_t mode)
+{
+    for (uint64_t first = lo / row; first * row < hi; first += BLOCK_ROWS) {
+        for (uint64_t column = 0; column < row; column += BLOCK_COLUMNS) {
+            for (uint64_t r = first; r < first + BLOCK_ROWS; r++) {
+                uint64_t from = r * row + column;
+                uint64_t width = row - column < BLOCK_COLUMNS ? row - column : BLOCK_COLUMNS;
+                uint64_t to = from + width < hi ? from + width : hi;
+                from = from > lo ? from : lo;
+                if (from < to) {
+                    (void)run_tile(job, buffers, from, to - from, 1, mode);
+                }
+            }
+        }
+    }
+}
+
+static int is_transposed(const flex_job *job)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < job->n_src; i++) {
+        const flex_source *s = &job->src[i];
+        if (!s->scalar && !s->dense && job->rank > 1) {
+            int64_t stride = s->strides[job->rank - 1];
+            found |= stride != 0 && stride != 1 && s->strides[job->rank - 2] == 1;
+        }
+    }
+    return found && !job->may_stop;
+}
+
 /* Elements lo .. hi - 1. Returns hi, or the first position without an answer. */
 static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
 {
@@ -191,25 +243,21 @@ static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
         return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
     }
     tile_buffers buffers;
-    int64_t row = job->rank > 0 ? job->dims[job->rank - 1] : 1;
+    uint64_t row = job->rank > 0 ? (uint64_t)job->dims[job->rank - 1] : 1;
     int by_row = row >= LONG_ROW && job->rank > 1;
+    if (by_row && is_transposed(job)) {
+        run_blocks(job, &buffers, lo, hi, row, mode);
+        return hi;
+    }
     for (uint64_t at = lo; at < hi;) {
         uint64_t n = hi - at < FLEX_TILE ? hi - at : FLEX_TILE;
         if (by_row) {
-            uint64_t left = (uint64_t)row - at % (uint64_t)row;
+            uint64_t left = row - at % row;
             n = n < left ? n : left;
         }
-        for (uint32_t i = 0; i < job->n_src; i++) {
-            in[i] = tile_source(job, i, &buffers, (int64_t)at, (int64_t)n, by_row);
-        }
-        char *out = job->out + at * job->out_size;
-        void *into = job->convert_out != NULL ? (void *)buffers.out : (void *)out;
-        uint64_t done = job->loop(job, into, in, n, mode);
+        uint64_t done = run_tile(job, &buffers, at, n, by_row, mode);
         if (done < n) {
             return at + done;
-        }
-        if (job->convert_out != NULL) {
-            job->convert_out(out, buffers.out, n);
         }
         at += n;
     }
@@ -238,6 +286,10 @@ uint64_t flex_job_run(flex_job *job)
     /* 32-bit task numbers: huge jobs get larger tasks. */
     while ((job->n - 1) / job->grain >= UINT32_MAX) {
         job->grain *= 2;
+    }
+    if (!job->all_dense && is_transposed(job)) {
+        uint64_t block = (uint64_t)job->dims[job->rank - 1] * BLOCK_ROWS;
+        job->grain = (job->grain + block - 1) / block * block;
     }
     atomic_store(&job->fault, job->n);
     if (job->n <= job->grain) {

@@ -41,7 +41,9 @@ struct flex_job {
     const int64_t *dims;
     char *out;
     uint32_t out_size;
-    uint32_t all_dense;
+    uint8_t all_dense;
+    uint8_t may_stop; /* the loop may stop early: positions must come in order */
+    uint8_t zero[2];
     flex_convert_fn convert_out;
     uint64_t n;
     uint64_t grain;        /* elements per task */
