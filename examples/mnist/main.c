@@ -97,11 +97,20 @@ int main(int argc, char **argv)
     const char *out = "model.bpk";
     long epochs = 3;
     long batches = 0;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        data = strcmp(argv[i], "--data") == 0 ? argv[i + 1] : data;
-        out = strcmp(argv[i], "--out") == 0 ? argv[i + 1] : out;
-        epochs = strcmp(argv[i], "--epochs") == 0 ? strtol(argv[i + 1], NULL, 10) : epochs;
-        batches = strcmp(argv[i], "--batches") == 0 ? strtol(argv[i + 1], NULL, 10) : batches;
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (value != NULL && strcmp(argv[i], "--data") == 0) {
+            data = value;
+        } else if (value != NULL && strcmp(argv[i], "--out") == 0) {
+            out = value;
+        } else if (value != NULL && strcmp(argv[i], "--epochs") == 0) {
+            epochs = strtol(value, NULL, 10);
+        } else if (value != NULL && strcmp(argv[i], "--batches") == 0) {
+            batches = strtol(value, NULL, 10);
+        } else {
+            fprintf(stderr, "usage: mnist [--data DIR] [--epochs N] [--batches N] [--out FILE]\n");
+            return 2;
+        }
     }
     burn_err err = BURN_ERR_INIT;
     burn_device *device = burn_device_open(NULL, &err);
