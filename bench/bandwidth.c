@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#    include <immintrin.h>
 #endif
 
 enum { SLICE_STEP = 64 /* elements: slices start on a multiple of 256 bytes */ };
@@ -28,7 +28,7 @@ struct pass {
     double seconds;
 };
 
-/* ---- loops -------------------------------------------------------------------------------------- */
+/* ---- loops ------------------------------------------------------------------------------- */
 
 static void add_plain(float *restrict c, const float *a, const float *b, int64_t n)
 {
@@ -97,7 +97,7 @@ static void add_slice(float *c, const float *a, const float *b, int64_t n, int s
 
 #endif
 
-/* ---- measuring ---------------------------------------------------------------------------------- */
+/* ---- measuring --------------------------------------------------------------------------- */
 
 static double pass_over_slice(int index, void *user)
 {

@@ -18,8 +18,7 @@ static burn_tensor *op_a;
 static burn_tensor *op_b;
 
 /* Two kept tensors of that shape with numbers in [0, 1). */
-static int32_t make_operands(burn_device *device, uint32_t rank, const int64_t *dims,
-                             burn_err *err)
+static int32_t make_operands(burn_device *device, uint32_t rank, const int64_t *dims, burn_err *err)
 {
     op_device = device;
     burn_seed(1);

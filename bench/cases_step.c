@@ -66,18 +66,17 @@ static int32_t add_momentum(burn_err *err)
     return step_optimizer != NULL ? BURN_OK : err->code;
 }
 
-/* ---- one step ----------------------------------------------------------------------------------- */
+/* ---- one step ---------------------------------------------------------------------------- */
 
 static int32_t run_step(burn_err *err)
 {
     burn_scope_begin();
     burn_tensor *out = burn_forward(step_model, step_x);
-    burn_tensor *loss = step_is_regression
-                            ? burn_mse_loss(out, step_y, BURN_REDUCTION_MEAN)
-                            : burn_cross_entropy(out, step_y, NULL, NULL);
+    burn_tensor *loss = step_is_regression ? burn_mse_loss(out, step_y, BURN_REDUCTION_MEAN)
+                                           : burn_cross_entropy(out, step_y, NULL, NULL);
     burn_grads *grads = burn_backward(loss, NULL, 0, err);
-    int32_t code = grads != NULL ? burn_optimizer_step(step_optimizer, grads, step_lr, err)
-                                 : err->code;
+    int32_t code =
+        grads != NULL ? burn_optimizer_step(step_optimizer, grads, step_lr, err) : err->code;
     burn_grads_free(grads);
     burn_scope_end();
     return code;
@@ -94,7 +93,7 @@ int32_t bench_step_run(int64_t n, burn_err *err)
     return burn_sync(step_device, err);
 }
 
-/* ---- perceptron --------------------------------------------------------------------------------- */
+/* ---- perceptron -------------------------------------------------------------------------- */
 
 int32_t bench_mlp_setup(burn_device *device, int64_t arg, burn_err *err)
 {
@@ -107,7 +106,7 @@ int32_t bench_mlp_setup(burn_device *device, int64_t arg, burn_err *err)
     return code != BURN_OK ? code : make_classes(device, 2, (int64_t[]){arg, 784}, err);
 }
 
-/* ---- LeNet -------------------------------------------------------------------------------------- */
+/* ---- LeNet ------------------------------------------------------------------------------- */
 
 int32_t bench_lenet_setup(burn_device *device, int64_t arg, burn_err *err)
 {
@@ -133,14 +132,13 @@ int32_t bench_lenet_setup(burn_device *device, int64_t arg, burn_err *err)
     return code != BURN_OK ? code : make_classes(device, 4, (int64_t[]){arg, 1, 28, 28}, err);
 }
 
-/* ---- transformer block -------------------------------------------------------------------------- */
+/* ---- transformer block ------------------------------------------------------------------- */
 
 /* Part `which` (0 query, 1 key, 2 value) of qkv [b, s, 3 d] as [b, heads, s, d / heads]. */
 static burn_tensor *head_part(burn_tensor *qkv, int64_t which)
 {
     int64_t dims[4] = {burn_dim(qkv, 0), burn_dim(qkv, 1), BLOCK_HEADS, BLOCK_WIDTH / BLOCK_HEADS};
-    burn_tensor *part =
-        burn_slice(qkv, 2, which * BLOCK_WIDTH, (which + 1) * BLOCK_WIDTH, 1);
+    burn_tensor *part = burn_slice(qkv, 2, which * BLOCK_WIDTH, (which + 1) * BLOCK_WIDTH, 1);
     return burn_transpose(burn_reshape(part, 4, dims), 1, 2);
 }
 
@@ -148,8 +146,8 @@ static burn_tensor *BURN_CALL attention_forward(burn_module *module, void *user,
 {
     (void)user;
     burn_tensor *qkv = burn_forward(burn_module_find(module, "qkv"), x);
-    burn_tensor *mixed = burn_attention(head_part(qkv, 0), head_part(qkv, 1), head_part(qkv, 2),
-                                        NULL, 1, 0);
+    burn_tensor *mixed =
+        burn_attention(head_part(qkv, 0), head_part(qkv, 1), head_part(qkv, 2), NULL, 1, 0);
     int64_t dims[3] = {burn_dim(x, 0), burn_dim(x, 1), BLOCK_WIDTH};
     mixed = burn_reshape(burn_transpose(mixed, 1, 2), 3, dims);
     return burn_forward(burn_module_find(module, "proj"), mixed);

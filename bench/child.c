@@ -79,10 +79,10 @@ static int spawn_with_pipes(struct bench_child *child, const char *const *argv,
         free(merged);
         return -1;
     }
-    int failed = posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO) != 0 ||
-                 posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO) != 0 ||
-                 posix_spawn(&child->pid, argv[0], &actions, NULL, as_list(argv),
-                             as_list(merged)) != 0;
+    int failed =
+        posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO) != 0 ||
+        posix_spawn(&child->pid, argv[0], &actions, NULL, as_list(argv), as_list(merged)) != 0;
     (void)posix_spawn_file_actions_destroy(&actions);
     free(merged);
     if (failed) {
@@ -134,7 +134,8 @@ static int take_line(struct bench_child *child, char *reply, size_t size)
     return 1;
 }
 
-/* Reads what there is; -1 at the end, on an error, on a line that is too long or at the deadline. */
+/* Reads what there is; -1 at the end, on an error, on a line that is too long or at the deadline.
+ */
 static int read_more(struct bench_child *child, double deadline)
 {
     double left = deadline - bench_now();
@@ -146,7 +147,8 @@ static int read_more(struct bench_child *child, double deadline)
     if (ready <= 0 || child->held == sizeof(child->buffer)) {
         return -1;
     }
-    ssize_t n = read(child->from, child->buffer + child->held, sizeof(child->buffer) - child->held);
+    size_t room = sizeof(child->buffer) - child->held;
+    ssize_t n = read(child->from, child->buffer + child->held, room);
     if (n <= 0) {
         return -1;
     }
@@ -222,9 +224,8 @@ int bench_child_run(const char *const *argv)
     if (posix_spawn_file_actions_init(&actions) != 0) {
         return -1;
     }
-    int failed =
-        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) != 0 ||
-        posix_spawn(&pid, argv[0], &actions, NULL, as_list(argv), environ) != 0;
+    int failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) != 0 ||
+                 posix_spawn(&pid, argv[0], &actions, NULL, as_list(argv), environ) != 0;
     (void)posix_spawn_file_actions_destroy(&actions);
     if (failed || waitpid(pid, &status, 0) < 0) {
         return -1;

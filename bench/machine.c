@@ -46,7 +46,8 @@ static void read_cpu_name(char *out, size_t size)
 static int read_cache_file(int index, const char *name, char *out, size_t size)
 {
     char path[128];
-    (void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, name);
+    (void)snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index,
+                   name);
     FILE *file = fopen(path, "r");
     if (file == NULL) {
         return 0;
@@ -103,7 +104,7 @@ void bench_machine_read(struct bench_machine *machine)
     machine->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- other users -------------------------------------------------------------------------------- */
+/* ---- other users ------------------------------------------------------------------------- */
 
 /* Ticks that all cores together spent working, or for other virtual machines; -1 when not known. */
 static double busy_ticks(void)
@@ -115,8 +116,8 @@ static double busy_ticks(void)
     double irq = 0;
     double soft_irq = 0;
     double steal = 0;
-    int n = file != NULL ? fscanf(file, "cpu %lf %lf %lf %*f %*f %lf %lf %lf", &user, &nice, &kernel,
-                                  &irq, &soft_irq, &steal)
+    int n = file != NULL ? fscanf(file, "cpu %lf %lf %lf %*f %*f %lf %lf %lf", &user, &nice,
+                                  &kernel, &irq, &soft_irq, &steal)
                          : 0;
     if (file != NULL) {
         (void)fclose(file);
@@ -137,7 +138,7 @@ double bench_machine_others(void)
     return (after - before) / (double)sysconf(_SC_CLK_TCK) / seconds;
 }
 
-/* ---- sizes of the bandwidth rows ---------------------------------------------------------------- */
+/* ---- sizes of the bandwidth rows --------------------------------------------------------- */
 
 enum { KIB = 1024, MIB = 1024 * KIB, BYTES_PER_ELEMENT = 12 };
 

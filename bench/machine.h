@@ -11,9 +11,9 @@ struct bench_machine {
     char cpu[96];
     char system[96]; /* kernel */
     char compiler[96];
-    int cpus;      /* usable by this process */
-    int64_t l2;    /* bytes per core, 0 = not known */
-    int64_t l3;    /* bytes in all */
+    int cpus;   /* usable by this process */
+    int64_t l2; /* bytes per core, 0 = not known */
+    int64_t l3; /* bytes in all */
     int64_t memory;
 };
 

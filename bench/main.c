@@ -50,16 +50,16 @@ static const char USAGE[] =
     "PyTorch is looked for in .venv below the current folder, or with the Python that\n"
     "BURN_BENCH_TORCH names; the C++ peer is built when it is first needed.\n";
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options ----------------------------------------------------------------------------- */
 
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"quick", no_argument, NULL, 'q'},          {"only", required_argument, NULL, 'o'},
-        {"no-peer", no_argument, NULL, 'n'},        {"rounds", required_argument, NULL, 'r'},
-        {"seconds", required_argument, NULL, 's'},  {"json", required_argument, NULL, 'j'},
-        {"record", optional_argument, NULL, 'a'},   {"revision", required_argument, NULL, 'v'},
-        {"list", no_argument, NULL, 'l'},           {NULL, 0, NULL, 0},
+        {"quick", no_argument, NULL, 'q'},         {"only", required_argument, NULL, 'o'},
+        {"no-peer", no_argument, NULL, 'n'},       {"rounds", required_argument, NULL, 'r'},
+        {"seconds", required_argument, NULL, 's'}, {"json", required_argument, NULL, 'j'},
+        {"record", optional_argument, NULL, 'a'},  {"revision", required_argument, NULL, 'v'},
+        {"list", no_argument, NULL, 'l'},          {NULL, 0, NULL, 0},
     };
     int option = 0;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -121,7 +121,7 @@ static int is_wanted(const char *name, const char *patterns)
     return 0;
 }
 
-/* ---- peers -------------------------------------------------------------------------------------- */
+/* ---- peers ------------------------------------------------------------------------------- */
 
 struct paths {
     char self[PATH_MAX];
@@ -159,7 +159,8 @@ static void find_peers(struct paths *paths, struct bench_setup *setup)
     const char *const build[] = {paths->build, paths->python, paths->torch_peer, NULL};
     int status = bench_child_run(build);
     if (status != 0) {
-        fprintf(stderr, "burn-bench: no PyTorch C++ peer: %s ended with %d\n", paths->build, status);
+        fprintf(stderr, "burn-bench: no PyTorch C++ peer: %s ended with %d\n", paths->build,
+                status);
     } else {
         setup->torch_peer = paths->torch_peer;
     }
@@ -169,7 +170,7 @@ static void find_peers(struct paths *paths, struct bench_setup *setup)
     }
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------- */
 
 static int select_rows(const struct bench_machine *machine, const struct options *options,
                        struct bench_row *out)

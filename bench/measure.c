@@ -18,7 +18,7 @@ enum { MAX_ROUNDS = 101 };
 static const double PREPARE_TIMEOUT = 600; /* a compiler may run */
 static const double ROUND_TIMEOUT = 120;
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers ----------------------------------------------------------------------------- */
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -45,7 +45,7 @@ static double relative_spread(const double *sorted, int n)
     return 0.5 * (sorted[n - 1 - n / 4] - sorted[n / 4]) / sorted[n / 2];
 }
 
-/* ---- sides -------------------------------------------------------------------------------------- */
+/* ---- sides ------------------------------------------------------------------------------- */
 
 static int row_threads(const struct bench_setup *setup, const struct bench_row *row)
 {
@@ -97,8 +97,7 @@ static struct bench_side *ensure_peer(struct bench_setup *setup, const struct be
         (void)ensure_side(side, (const char *[]){setup->torch_peer, NULL}, set);
     } else if (row->peer == BENCH_COMPILED && setup->python != NULL) {
         side = &setup->compiled;
-        (void)ensure_side(
-            side, (const char *[]){setup->python, setup->compiled_script, NULL}, set);
+        (void)ensure_side(side, (const char *[]){setup->python, setup->compiled_script, NULL}, set);
     }
     return side;
 }
@@ -132,7 +131,7 @@ static int prepare(struct bench_side *side, const char *case_name, int64_t arg, 
     return request(side, line, PREPARE_TIMEOUT, NULL, note, note_size);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------- */
+/* ---- rounds ------------------------------------------------------------------------------ */
 
 /* Seconds per iteration, of each round; NaN where a side failed. */
 struct samples {
@@ -181,9 +180,8 @@ static double time_limit(struct bench_setup *setup, const struct bench_row *row)
         limit += row->flops / bench_peak_flops(threads, seconds);
     }
     if (row->bytes > 0) {
-        int64_t elements = row->limit == BENCH_LIMIT_BANDWIDTH
-                               ? row->arg
-                               : bench_elements_l3(setup->machine);
+        int64_t elements =
+            row->limit == BENCH_LIMIT_BANDWIDTH ? row->arg : bench_elements_l3(setup->machine);
         double bandwidth = bench_bandwidth(elements, threads, seconds);
         limit += bandwidth > 0 ? row->bytes / bandwidth : (double)NAN;
     }

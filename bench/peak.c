@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#    include <immintrin.h>
 #endif
 
 enum { SUMS = 12, REPEATS = 20000 };
@@ -155,7 +155,7 @@ double bench_peak_flops(int threads, double seconds)
     return bench_on_threads(threads, spin_for, &seconds);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 struct job {
     double (*work)(int index, void *user);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- table -------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------- */
 
 void bench_table_head(FILE *out, const struct bench_machine *machine, double others)
 {
@@ -52,7 +52,7 @@ void bench_table_row(FILE *out, const struct bench_row *row, const struct bench_
     fflush(out);
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------- */
 
 static void json_text(FILE *out, const char *text)
 {

@@ -15,7 +15,7 @@ struct bench_report {
     const struct bench_machine *machine;
     const char *revision; /* of the sources, NULL: not known */
     const char *device;   /* what BURN_DEVICE asks for, NULL: auto */
-    double others; /* cores that others kept busy at the start or end, the larger */
+    double others;        /* cores that others kept busy at the start or end, the larger */
     int quick;
     int has_torch;
     int n_rows;

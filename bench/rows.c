@@ -25,9 +25,11 @@
     {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, NULL, threads, BENCH_GFLOPS, BENCH_TORCH, \
      BENCH_LIMIT_PEAK}
 #define MEM(name, threads) \
-    {name, "add", "add_out", 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, BENCH_LIMIT_BANDWIDTH}
+    {name, "add", "add_out", 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, \
+     BENCH_LIMIT_BANDWIDTH}
 #define STEP(name, case_name, batch, flops, bytes, threads, peer) \
-    {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, BENCH_LIMIT_FLOOR}
+    {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, \
+     BENCH_LIMIT_FLOOR}
 
 static const struct bench_row ROWS[] = {
     ADD("add.1.eager", "add", 1, 1, "1"),

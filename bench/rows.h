@@ -28,11 +28,11 @@ struct bench_row {
     const char *case_name; /* NULL: the time from a process's start to its first result */
     const char *peer_case; /* NULL: the same */
     int64_t arg;
-    double per;          /* parts in one iteration: the value is per part */
-    double flops;        /* per iteration */
-    double bytes;        /* per iteration */
-    const char *window;  /* BURN_WINDOW, NULL: as it is */
-    int threads;         /* 0: as many as there are cores */
+    double per;         /* parts in one iteration: the value is per part */
+    double flops;       /* per iteration */
+    double bytes;       /* per iteration */
+    const char *window; /* BURN_WINDOW, NULL: as it is */
+    int threads;        /* 0: as many as there are cores */
     enum bench_unit unit;
     enum bench_peer peer;
     enum bench_limit limit;

@@ -129,8 +129,8 @@ struct Step : Case {
     virtual torch::Tensor loss(const torch::Tensor &out) { return F::cross_entropy(out, y); }
     void use_momentum()
     {
-        optimizer = std::make_unique<torch::optim::SGD>(net->parameters(),
-                                                        torch::optim::SGDOptions(0.01).momentum(0.9));
+        const auto options = torch::optim::SGDOptions(0.01).momentum(0.9);
+        optimizer = std::make_unique<torch::optim::SGD>(net->parameters(), options);
     }
 };
 
