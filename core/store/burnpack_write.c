@@ -520,7 +520,7 @@ typedef struct stream {
     burn_err *err;
 } stream;
 
-static int32_t failed(stream *s, const char *what)
+static int32_t failed(const stream *s, const char *what)
 {
     int cause = errno;
     return burni_fail(s->err, BURN_E_IO, "%s: %s failed: %s", burni_bpk_short_path(s->path), what,
@@ -653,25 +653,28 @@ static int open_scratch(const char *path, char **scratch)
     return fd;
 }
 
-static int32_t sync_folder(stream *s)
+/* The folder of `path`, opened before the save begins: after the rename nothing may fail that could
+ * have failed before it. */
+static int open_folder(const char *path)
 {
-    const char *slash = strrchr(s->path, '/');
-    size_t n = slash == NULL ? 1 : slash == s->path ? 1 : (size_t)(slash - s->path);
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
     char *folder = burni_alloc(n + 1);
     if (folder == NULL) {
-        return no_memory(s->err);
+        errno = ENOMEM;
+        return -1;
     }
-    memcpy(folder, slash == NULL ? "." : s->path, n);
+    memcpy(folder, slash == NULL ? "." : path, n);
     folder[n] = '\0';
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     burni_free(folder);
-    if (fd < 0) {
-        return failed(s, "opening its folder");
-    }
+    return fd;
+}
+
+static int32_t sync_folder(const stream *s, int fd)
+{
     int ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems cannot */
-    int32_t code = ok ? BURN_OK : failed(s, "syncing its folder");
-    (void)close(fd);
-    return code;
+    return ok ? BURN_OK : failed(s, "syncing its folder");
 }
 
 /*
@@ -722,10 +725,35 @@ static int32_t fill_scratch(const burni_bpk_writer *w, const plan *p, stream *s)
     return code;
 }
 
+/* Writes the scratch file and puts it in place; the folder is open. */
+static int32_t write_scratch(burni_bpk_writer *writer, const plan *p, stream *s, int folder)
+{
+    char *scratch = NULL;
+    int32_t code = BURN_OK;
+    s->fd = open_scratch(s->path, &scratch);
+    if (s->fd < 0) {
+        code = failed(s, "creating a file beside it");
+    } else {
+        code = fill_scratch(writer, p, s);
+        if (close(s->fd) != 0 && code == BURN_OK) {
+            code = failed(s, "closing");
+        }
+        if (code == BURN_OK && rename(scratch, s->path) != 0) {
+            code = failed(s, "renaming the new file over it");
+        }
+        if (code != BURN_OK) {
+            (void)unlink(scratch);
+        } else {
+            code = sync_folder(s, folder);
+        }
+    }
+    burni_free(scratch);
+    return code;
+}
+
 int32_t burni_bpk_write_file(burni_bpk_writer *writer, const char *path, burn_err *err)
 {
     plan p;
-    char *scratch = NULL;
     stream s;
     memset(&s, 0, sizeof(s));
     s.path = path;
@@ -734,24 +762,13 @@ int32_t burni_bpk_write_file(burni_bpk_writer *writer, const char *path, burn_er
     if (code != BURN_OK) {
         return code;
     }
-    s.fd = open_scratch(path, &scratch);
-    if (s.fd < 0) {
-        code = failed(&s, "creating a file beside it");
+    int folder = open_folder(path);
+    if (folder < 0) {
+        code = failed(&s, "opening its folder");
     } else {
-        code = fill_scratch(writer, &p, &s);
-        if (close(s.fd) != 0 && code == BURN_OK) {
-            code = failed(&s, "closing");
-        }
-        if (code == BURN_OK && rename(scratch, path) != 0) {
-            code = failed(&s, "renaming the new file over it");
-        }
-        if (code != BURN_OK) {
-            (void)unlink(scratch);
-        } else {
-            code = sync_folder(&s);
-        }
+        code = write_scratch(writer, &p, &s, folder);
+        (void)close(folder);
     }
-    burni_free(scratch);
     burni_free(p.metadata.bytes);
     return code;
 }

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/var.h"
 
 #include <burn/store.h>
 #include <stdarg.h>
@@ -168,18 +169,29 @@ static int32_t read_all(loading *l, burn_err *err)
     return rc;
 }
 
-static void put_back(loading *l, uint32_t n)
+/* Assigns the fresh (or the old) values and waits until they are there. */
+static int32_t assign(const loading *l, int use_old, burn_err *err)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        target *g = &l->targets[i];
+    burni_thread *thread = burni_thread_get();
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < l->n && (rc == BURN_OK || use_old); i++) {
+        const target *g = &l->targets[i];
         if (g->stored != NULL) {
-            (void)burn_var_assign(g->var, g->old, NULL);
+            rc = burn_var_assign(g->var, use_old ? g->old : g->fresh, err);
         }
     }
+    /* Work fails when it runs, which may be later than the call. */
+    for (uint32_t i = 0; i < l->n && rc == BURN_OK; i++) {
+        const target *g = &l->targets[i];
+        if (g->stored != NULL) {
+            rc = burni_storage_wait(thread, g->var->value->storage, err);
+        }
+    }
+    return rc;
 }
 
-/* All old values are taken before the first is overwritten, so that putting back needs nothing. */
-static int32_t assign_all(loading *l, burn_err *err)
+/* All old values are taken before the first is overwritten, so that putting back needs no file. */
+static int32_t replace_all(loading *l, burn_err *err)
 {
     int32_t rc = BURN_OK;
     for (uint32_t i = 0; i < l->n && rc == BURN_OK; i++) {
@@ -189,25 +201,22 @@ static int32_t assign_all(loading *l, burn_err *err)
             rc = burn_tensor_error(g->old, err);
         }
     }
-    for (uint32_t i = 0; i < l->n && rc == BURN_OK; i++) {
-        target *g = &l->targets[i];
-        if (g->stored == NULL) {
-            continue;
-        }
-        rc = burn_var_assign(g->var, g->fresh, err);
-        if (rc != BURN_OK) {
-            burni_prefix(err, "'%.64s'", g->path);
-            put_back(l, i);
-        }
+    if (rc != BURN_OK) {
+        return rc;
     }
-    for (uint32_t i = 0; i < l->n && rc == BURN_OK; i++) {
+    rc = assign(l, 0, err);
+    if (rc != BURN_OK) {
+        (void)assign(l, 1, NULL);
+        return rc;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
         const target *g = &l->targets[i];
         l->report.applied += g->stored != NULL;
         if (g->stored != NULL && g->stored->has_param_id) {
             burn_var_set_id(g->var, g->stored->param_id);
         }
     }
-    return rc;
+    return BURN_OK;
 }
 
 /* A stored graph is checked as well: a file is good or it is not. */
@@ -238,7 +247,7 @@ static int32_t load_all(loading *l, uint32_t flags, burn_err *err)
         rc = read_all(l, err);
     }
     if (rc == BURN_OK) {
-        rc = assign_all(l, err);
+        rc = replace_all(l, err);
     }
     burn_no_grad_end();
     burn_scope_end();
