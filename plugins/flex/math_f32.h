@@ -421,8 +421,10 @@ FM_INLINE float fm_pow(float x, float y)
     float z = fm_float(fm_bits(m) | flip);
     int no_real = (x < 0.0f) & (is_whole == 0) & (ax < INFINITY);
     z = no_real ? NAN : z;
-    z = (x != x) | (y != y) ? x + y : z;
-    return (y == 0.0f) | (x == 1.0f) ? 1.0f : z;
+    int any_nan = (x != x) | (y != y);
+    int always_one = (y == 0.0f) | (x == 1.0f);
+    z = any_nan ? x + y : z;
+    return always_one ? 1.0f : z;
 }
 
 FM_INLINE float fm_gelu(float x)
