@@ -72,7 +72,8 @@ static void make_attention(const burn_call *call, int gradient, flex_attention *
     a->d = q->dims[3];
     a->t = v->dims[2];
     a->e = v->dims[3];
-    a->scale = attrs->scale != 0.0 ? attrs->scale : 1.0 / sqrt((double)a->d);
+    double by_size = a->d > 0 ? 1.0 / sqrt((double)a->d) : 1.0;
+    a->scale = attrs->scale != 0.0 ? attrs->scale : by_size;
     a->causal = attrs->causal != 0;
     read_mask(call, a);
     add_array(list, q, &a->q);

@@ -44,7 +44,8 @@ static inline uint64_t flex_float_bytes(int64_t floats)
 /* Says in `out` how much workspace a launch needs. */
 static inline int32_t flex_want_workspace(burn_prepared *out, uint64_t bytes)
 {
-    out->workspace_bytes = bytes;
+    /* Never none: an empty call then differs in no way from others. */
+    out->workspace_bytes = bytes > 0 ? bytes : 64;
     out->workspace_align = 64;
     return BURN_OK;
 }
