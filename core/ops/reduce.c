@@ -232,7 +232,7 @@ static void fold_var(group *g)
     g->y->f[g->k] = sum / (divisor > 0.0 ? divisor : 0.0);
 }
 
-/* Shifted by the maximum where that is finite. */
+/* Shifted by the maximum unless that is +inf; nothing but -inf gives NaN, as in softmax. */
 static void fold_logsumexp(group *g)
 {
     double top = (double)-INFINITY;
@@ -240,7 +240,7 @@ static void fold_logsumexp(group *g)
     for (int more = group_begin(g); more; more = group_next(g)) {
         top = g->x->f[g->at] > top ? g->x->f[g->at] : top;
     }
-    top = isfinite(top) ? top : 0.0;
+    top = top == (double)INFINITY || g->n == 0 ? 0.0 : top;
     for (int more = group_begin(g); more; more = group_next(g)) {
         sum += exp(g->x->f[g->at] - top);
     }
@@ -366,15 +366,13 @@ static int32_t vjp_var(const burn_builder *b, const burn_vjp *a)
     return BURN_OK;
 }
 
-/* g exp(x - y): the softmax; 0 for a group of -inf */
+/* g exp(x - y): the softmax */
 static int32_t vjp_logsumexp(const burn_builder *b, const burn_vjp *a)
 {
     burn_value *x = burni_b_widen(b, a->in[0]);
     burn_value *g = burni_b_widen(b, keep(b, a->grad_out[0], a));
     burn_value *y = burni_b_widen(b, keep(b, a->out[0], a));
-    burn_value *lowest = burn_b_equal_num(b, y, (double)-INFINITY);
-    burn_value *shift = burn_b_where(b, lowest, burn_b_num(b, y, 0.0), y);
-    burn_value *slope = burn_b_exp(b, burn_b_sub(b, x, shift));
+    burn_value *slope = burn_b_exp(b, burn_b_sub(b, x, y));
     a->grad_in[0] = burni_b_narrow(b, burn_b_mul(b, g, slope), a->in_meta[0].dtype);
     return BURN_OK;
 }
@@ -449,8 +447,8 @@ static int32_t expand_logsumexp(const burn_builder *b, const burn_expand *a)
         return BURN_OK;
     }
     burn_value *top = reduce_keep(b, BURN_OP_MAX, x, t);
-    burn_value *finite = burn_b_is_finite(b, top);
-    burn_value *shift = burn_b_where(b, finite, top, burn_b_num(b, top, 0.0));
+    burn_value *largest = burn_b_equal_num(b, top, (double)INFINITY);
+    burn_value *shift = burn_b_where(b, largest, burn_b_num(b, top, 0.0), top);
     burn_value *powers = burn_b_exp(b, burn_b_sub(b, x, shift));
     burn_value *y = burn_b_add(b, burn_b_log(b, reduce_keep(b, BURN_OP_SUM, powers, t)), shift);
     if (!t->keepdims) {

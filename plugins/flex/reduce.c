@@ -262,6 +262,7 @@ static void finish(const reduction *r, const flex_acc *acc, char *out)
         break;
     case RESULT_LOGSUM:
         value = isinf(acc->shift) ? acc->shift : acc->shift + log(acc->f);
+        value = r->n_red > 0 && value == -(double)INFINITY ? (double)NAN : value;
         break;
     default:
         break;

@@ -393,6 +393,30 @@ static void axes_of_length_zero_B022(void **state)
     }
 }
 
+/* As softmax: nothing but -inf has no shift. Once by rows, once cut into parts. */
+static void logsumexp_of_nothing_but_minus_inf(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {3, 1 << 20};
+    burn_attrs_axes a = axes_of(0, 0, 0);
+    for (uint32_t k = 0; k < 2; k++) {
+        tensor x;
+        tensor z;
+        make1(&x, BURN_F32, lengths[k]);
+        make1(&z, BURN_F32, 1);
+        for (int64_t i = 0; i < lengths[k]; i++) {
+            put(&x, i, -(double)INFINITY);
+        }
+        assert_int_equal(run1(BURN_OP_LOGSUMEXP, &a, &x, &z), BURN_OK);
+        assert_true(isnan(get(&z, 0)));
+        put(&x, 1, 2.0);
+        assert_int_equal(run1(BURN_OP_LOGSUMEXP, &a, &x, &z), BURN_OK);
+        assert_true(get(&z, 0) == 2.0);
+        unmake(&x);
+        unmake(&z);
+    }
+}
+
 static void var_of_one_element_B064(void **state)
 {
     (void)state;
@@ -1008,6 +1032,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_B015),
         cmocka_unit_test(axes_of_length_zero_B022),
         cmocka_unit_test(var_with_a_large_mean_B060),
+        cmocka_unit_test(logsumexp_of_nothing_but_minus_inf),
         cmocka_unit_test(var_of_one_element_B064),
         cmocka_unit_test(half_means_B066),
         cmocka_unit_test(cumsum_along_each_axis),
