@@ -621,8 +621,10 @@ static void consume_moved(const burni_emission *e)
 static int32_t check_and_run(burni_emission *e, burn_err *err)
 {
     int32_t rc = find_device(e, err);
-    if (rc == BURN_OK) {
-        rc = take_operands(e, err);
+    if (rc == BURN_OK || e->device == NULL) {
+        /* A missing operand, or a scalar in its place, tells more than a missing device. */
+        int32_t taken = take_operands(e, err);
+        rc = taken != BURN_OK ? taken : rc;
     }
     if (rc == BURN_OK) {
         rc = burni_emit_infer(e, err);

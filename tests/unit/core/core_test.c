@@ -93,7 +93,7 @@ static int near(double seen, double want, double tolerance)
     return fabs(seen - want) <= tolerance * scale;
 }
 
-void check_values(burn_tensor *t, size_t n, const double *values, double tolerance)
+void check_values(int line, burn_tensor *t, size_t n, const double *values, double tolerance)
 {
     burn_err err = BURN_ERR_INIT;
     double *seen = calloc(n + 1, sizeof(*seen));
@@ -101,14 +101,14 @@ void check_values(burn_tensor *t, size_t n, const double *values, double toleran
     int32_t rc = burn_read_f64(t, seen, (int64_t)n, &err);
     if (rc != BURN_OK) {
         free(seen);
-        fail_msg("read: %s", err.text);
+        fail_msg("line %d: read: %s", line, err.text);
     }
     for (size_t i = 0; i < n; i++) {
         if (!near(seen[i], values[i], tolerance)) {
             double got = seen[i];
             free(seen);
             show(t);
-            fail_msg("element %zu is %.9g, not %.9g", i, got, values[i]);
+            fail_msg("line %d: element %zu is %.9g, not %.9g", line, i, got, values[i]);
         }
     }
     free(seen);
@@ -140,7 +140,7 @@ static unsigned char *bytes_of(burn_tensor *t, size_t *size)
     return bytes;
 }
 
-void check_same(burn_tensor *a, burn_tensor *b)
+void check_same_at(int line, burn_tensor *a, burn_tensor *b)
 {
     size_t n_a;
     size_t n_b;
@@ -152,7 +152,7 @@ void check_same(burn_tensor *a, burn_tensor *b)
     if (!same) {
         show(a);
         show(b);
-        fail_msg("the two differ");
+        fail_msg("line %d: the two differ", line);
     }
     assert_int_equal(burn_rank(a), burn_rank(b));
     for (uint32_t d = 0; d < burn_rank(a); d++) {
@@ -160,34 +160,37 @@ void check_same(burn_tensor *a, burn_tensor *b)
     }
 }
 
-static void check_words(const burn_err *err, int32_t code, va_list words)
+static void check_words(int line, const burn_err *err, int32_t code, va_list words)
 {
     if (err->code != code) {
-        fail_msg("code %s, not %s: %s", burn_status_name(err->code), burn_status_name(code),
+        fail_msg("line %d: code %s, not %s: %s", line, burn_status_name(err->code), burn_status_name(code),
                  err->text);
     }
     const char *word = va_arg(words, const char *);
     while (word != NULL) {
         if (strstr(err->text, word) == NULL) {
-            fail_msg("\"%s\" is not in: %s", word, err->text);
+            fail_msg("line %d: \"%s\" is not in: %s", line, word, err->text);
         }
         word = va_arg(words, const char *);
     }
 }
 
-void check_failed(burn_tensor *t, int32_t code, ...)
+void check_failed_at(int line, burn_tensor *t, int32_t code, ...)
 {
     burn_err err = BURN_ERR_INIT;
     assert_non_null(t);
-    assert_int_equal(burn_ok(t), 0);
-    assert_int_equal(burn_tensor_error(t, &err), err.code);
+    if (burn_ok(t)) {
+        fail_msg("line %d: the call did not fail", line);
+    }
+    int32_t rc = burn_tensor_error(t, &err);
+    assert_int_equal(rc, err.code);
     va_list words;
     va_start(words, code);
-    check_words(&err, code, words);
+    check_words(line, &err, code, words);
     va_end(words);
 }
 
-void check_read_fails(burn_tensor *t, int32_t code, ...)
+void check_read_fails_at(int line, burn_tensor *t, int32_t code, ...)
 {
     burn_err err = BURN_ERR_INIT;
     double *values = calloc((size_t)burn_numel(t) + 1, sizeof(*values));
@@ -197,7 +200,7 @@ void check_read_fails(burn_tensor *t, int32_t code, ...)
     assert_int_equal(rc, err.code);
     va_list words;
     va_start(words, code);
-    check_words(&err, code, words);
+    check_words(line, &err, code, words);
     va_end(words);
 }
 

@@ -51,19 +51,22 @@ burn_tensor *index_vec(int64_t n, const int64_t *values);
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 /* The tensor is fine and has exactly these values (within `tolerance`, relative above 1). */
-void check_values(burn_tensor *t, size_t n, const double *values, double tolerance);
+void check_values(int line, burn_tensor *t, size_t n, const double *values, double tolerance);
 #define CHECK(t, ...)                                                                              \
-    check_values(t, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__}, 0.0)
+    check_values(__LINE__, t, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__}, 0.0)
 #define CHECK_NEAR(t, tolerance, ...)                                                              \
-    check_values(t, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__},     \
+    check_values(__LINE__, t, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__},     \
                  tolerance)
 void check_shape(const burn_tensor *t, uint32_t rank, const int64_t *dims);
 /* Both are fine and have the same dtype, shape and bits. */
-void check_same(burn_tensor *a, burn_tensor *b);
+#define check_same(a, b) check_same_at(__LINE__, a, b)
+void check_same_at(int line, burn_tensor *a, burn_tensor *b);
 /* The tensor failed at its call, with that code and all of these words in its text (a NULL ends). */
-void check_failed(burn_tensor *t, int32_t code, ...);
+#define check_failed(t, ...) check_failed_at(__LINE__, t, __VA_ARGS__)
+void check_failed_at(int line, burn_tensor *t, int32_t code, ...);
 /* Reading it gives that code, at the call or later, and these words. */
-void check_read_fails(burn_tensor *t, int32_t code, ...);
+#define check_read_fails(t, ...) check_read_fails_at(__LINE__, t, __VA_ARGS__)
+void check_read_fails_at(int line, burn_tensor *t, int32_t code, ...);
 /* burn_sync gives nothing to report. */
 void check_clean(void);
 
