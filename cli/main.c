@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * main.c - the table of commands, their help, and reading of options.
+ *
+ * To add a command: a row below, its function in cmd_<name>.c, and a test in tests/cli.
+ */
+#include "cli.h"
+
+#include <burn/device.h>
+#include <burn/version.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_command commands[] = {
+    {"devices", "the devices of this machine, and what a device string picks",
+     "  --resolve [STRING]  only say what STRING (else BURN_DEVICE, else auto) picks\n",
+     "  burn devices\n"
+     "  burn devices --resolve flex:0\n"
+     "  BURN_DEVICE=cuda,flex burn devices --resolve --json\n",
+     cli_devices},
+    {"plugins", "the plugins that were found, and the folders that were searched",
+     "  --open  also open them, to see whether they can be used\n",
+     "  burn plugins\n"
+     "  BURN_PLUGIN_PATH=$PWD/build/sdk/mock burn plugins --open\n",
+     cli_plugins},
+    {"ops", "the ops, and how a device serves each of them",
+     "  [NAME]       one op in detail: operands, attributes, kernels\n"
+     "  --device D   the device (else BURN_DEVICE, else auto)\n"
+     "  --dtype T    only this dtype\n",
+     "  burn ops\n"
+     "  burn ops matmul --device flex\n"
+     "  burn ops --dtype f32 --json\n",
+     cli_ops},
+    {"doctor", "what works on this machine, what does not, and why", "",
+     "  burn doctor\n"
+     "  burn doctor --json\n",
+     cli_doctor},
+    {"inspect", "tensors, metadata and graph of a model file",
+     "  FILE     a burnpack file (.bpk)\n"
+     "  --graph  print the graph, one line per op\n",
+     "  burn inspect model.bpk\n"
+     "  burn inspect model.bpk --graph\n",
+     cli_inspect},
+    {"predict", "the class of an image, by the graph in a model file",
+     "  FILE         a burnpack file with a graph whose only input is one gray image\n"
+     "  --image PNG  the image; made gray and resized as the graph needs it\n"
+     "  --idx FILE   or an IDX file of images (MNIST), plain or .gz\n"
+     "  --index N    which one of them, from 0 (default 0)\n"
+     "  --top K      how many classes to print (default 3)\n"
+     "  --device D   the device (else BURN_DEVICE, else auto)\n",
+     "  burn predict model.bpk --image digit.png\n"
+     "  burn predict model.bpk --idx examples/data/mnist/t10k-images-idx3-ubyte.gz --index 7\n",
+     cli_predict},
+};
+
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+void cli_help(const cli_command *command)
+{
+    printf("burn %s - %s\n\noptions:\n%s"
+           "  --json       one JSON object instead of text\n"
+           "  --help       this text\n\nexamples:\n%s\n"
+           "exit status: 0 fine, 1 what was asked for is wrong, 2 used wrongly\n",
+           command->name, command->summary, command->usage, command->examples);
+}
+
+static int general_help(void)
+{
+    printf("burn %s\n\nusage: burn COMMAND [options]\n\n", burn_version());
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        printf("  %-8s  %s\n", commands[i].name, commands[i].summary);
+    }
+    printf("\n`burn COMMAND --help` has options and examples. --json works with each of them.\n");
+    return CLI_FINE;
+}
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static const cli_option *find_option(const cli_option *options, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(options[i].name, name) == 0) {
+            return &options[i];
+        }
+    }
+    return NULL;
+}
+
+static int is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0';
+}
+
+int cli_parse(cli *c, const cli_option *options, size_t n, const char **word)
+{
+    /* First, so that errors of the call are JSON as well. */
+    for (int i = 0; i < c->argc; i++) {
+        c->json |= strcmp(c->argv[i], "--json") == 0;
+    }
+    for (int i = 0; i < c->argc; i++) {
+        const char *arg = c->argv[i];
+        const cli_option *o = find_option(options, n, arg);
+        int last = i + 1 == c->argc;
+        if (strcmp(arg, "--json") == 0) {
+            continue;
+        }
+        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+            cli_help(c->command);
+            return CLI_FINE;
+        }
+        if (o == NULL && is_option(arg)) {
+            return cli_usage(c, "unknown option %s", arg);
+        }
+        if (o == NULL && (word == NULL || *word != NULL)) {
+            return cli_usage(c, "one argument too many: '%s'", arg);
+        }
+        if (o == NULL) {
+            *word = arg;
+            continue;
+        }
+        if (o->flag != NULL) {
+            *o->flag = 1;
+        }
+        int has_value = !last && !is_option(c->argv[i + 1]);
+        if (o->value != NULL && has_value) {
+            i++;
+            *o->value = c->argv[i];
+        } else if (o->value != NULL && !o->value_optional) {
+            return cli_usage(c, "%s needs a value", arg);
+        }
+    }
+    return -1;
+}
+
+int cli_number(const cli *c, const char *option, const char *text, int64_t low, int64_t high,
+               int64_t *out)
+{
+    char *end = NULL;
+    long long value = strtoll(text, &end, 10);
+    int is_digit = text[0] >= '0' && text[0] <= '9';
+    if (!is_digit || *end != '\0' || value < low || value > high) {
+        (void)cli_usage(c, "%s: '%s' is not a number from %lld to %lld", option, text,
+                        (long long)low, (long long)high);
+        return 0;
+    }
+    *out = value;
+    return 1;
+}
+
+/* ---- main -------------------------------------------------------------------------------------- */
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        (void)general_help();
+        return CLI_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
+        (strcmp(name, "help") == 0 && argc == 2)) {
+        return general_help();
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("burn %s, plugin ABI %d.%d\n", burn_version(), BURN_ABI_MAJOR, BURN_ABI_MINOR);
+        return CLI_FINE;
+    }
+    int help = strcmp(name, "help") == 0;
+    name = help ? argv[2] : name;
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        cli c = {&commands[i], argc - 2, argv + 2, 0};
+        if (strcmp(commands[i].name, name) != 0) {
+            continue;
+        }
+        if (help) {
+            cli_help(&commands[i]);
+            return CLI_FINE;
+        }
+        return commands[i].run(&c);
+    }
+    (void)fprintf(stderr, "burn: there is no command '%s'; `burn --help` lists them\n", name);
+    return CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+    burn_shutdown();
+    /* A full disk behind a pipe must not look like success. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_FINE) {
+        (void)fprintf(stderr, "burn: the output could not be written\n");
+        status = CLI_WRONG;
+    }
+    return status;
+}
