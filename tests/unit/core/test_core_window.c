@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_core_window.c - what waits, what is dropped, and that waiting changes no bit.
+ *
+ * Looks inside: the stream of the calling thread, its records and counters. Programs are run with
+ * both windows on the same device by changing the stream's window between two runs.
+ */
+#include "core_test.h"
+
+#include "exec/stream.h"
+
+static burni_stream *stream(void)
+{
+    burn_err err = BURN_ERR_INIT;
+    burni_stream *s = burni_stream_get(burni_thread_get(), dev->core, &err);
+    assert_non_null(s);
+    return s;
+}
+
+/* Runs what is pending and takes another window. */
+static void set_window(uint32_t n)
+{
+    (void)burn_sync(dev, NULL);
+    stream()->window = n;
+}
+
+static int restore(void **state)
+{
+    set_window(window);
+    return core_teardown(state);
+}
+
+/* Six temporaries of seven are dead when the layer's scope ends; one record runs. */
+static void test_dead_records_are_dropped(void **state)
+{
+    (void)state;
+    set_window(64);
+    burn_tensor *x = VEC(1, 2, 3);
+    burni_stream *s = stream();
+    uint64_t dropped = s->n_dropped;
+    uint64_t launched = s->n_launched;
+    burn_scope_begin();
+    for (int i = 0; i < 6; i++) {
+        (void)burn_add(x, x);
+    }
+    burn_tensor *y = burn_scope_return(burn_mul(x, x));
+    assert_int_equal(s->n_records, 7);
+    CHECK(y, 1, 4, 9);
+    assert_int_equal(s->n_records, 0);
+    assert_int_equal(s->n_dropped - dropped, 6);
+    assert_int_equal(s->n_launched - launched, 1);
+}
+
+/* What only dead records need is dead as well. */
+static void test_dead_chains_are_dropped(void **state)
+{
+    (void)state;
+    set_window(64);
+    burni_stream *s = stream();
+    burn_tensor *x = VEC(1, 2, 3);
+    uint64_t dropped = s->n_dropped;
+    burn_scope_begin();
+    burn_tensor *t = x;
+    for (int i = 0; i < 10; i++) {
+        t = burn_add(t, t);
+    }
+    burn_scope_end();
+    CHECK(burn_sub(x, x), 0, 0, 0);
+    assert_int_equal(s->n_dropped - dropped, 10);
+}
+
+static void test_scope_end_runs_nothing(void **state)
+{
+    (void)state;
+    set_window(64);
+    burni_stream *s = stream();
+    burn_tensor *x = VEC(1, 2, 3);
+    uint64_t launched = s->n_launched;
+    burn_scope_begin();
+    burn_tensor *y = burn_scope_return(burn_add(x, x));
+    assert_int_equal(s->n_launched, launched);
+    CHECK(y, 2, 4, 6);
+    assert_int_equal(s->n_launched, launched + 1);
+}
+
+static void test_a_full_window_runs_its_older_half(void **state)
+{
+    (void)state;
+    set_window(8);
+    burni_stream *s = stream();
+    burn_tensor *x = VEC(1, 2, 3);
+    for (int i = 0; i < 8; i++) {
+        x = burn_add(x, x);
+    }
+    assert_int_equal(s->n_records, 8);
+    x = burn_add(x, x);
+    assert_in_range(s->n_records, 1, 5);
+    CHECK(x, 512, 1024, 1536);
+}
+
+static void test_window_one_keeps_nothing(void **state)
+{
+    (void)state;
+    set_window(1);
+    burni_stream *s = stream();
+    uint64_t launched = s->n_launched;
+    burn_tensor *x = VEC(1, 2, 3);
+    (void)burn_add(x, x);
+    assert_int_equal(s->n_records, 0);
+    assert_int_equal(s->n_launched, launched + 1);
+}
+
+/* Effects are not dropped, however dead their outputs look. */
+static void test_effects_are_not_dropped(void **state)
+{
+    (void)state;
+    set_window(64);
+    burn_var *v = burn_var_create(dev, VEC(1, 2), NULL);
+    assert_non_null(v);
+    for (int i = 0; i < 5; i++) {
+        burn_scope_begin();
+        assert_int_equal(burn_var_assign(v, burn_mul(burn_var_get(v), burn_scalar(2.0)), NULL),
+                         BURN_OK);
+        burn_scope_end();
+    }
+    CHECK(burn_var_get(v), 32, 64);
+    burn_var_release(v);
+}
+
+/* ---- a random program with both windows ------------------------------------------------------ */
+
+enum { POOL = 12, STEPS = 300 };
+
+/* Tensors are [3,4]; each step replaces one of the pool by an op of others. */
+static burn_tensor *step(burn_tensor *const *pool, uint64_t *random)
+{
+    burn_tensor *a = pool[next_random(random) % POOL];
+    burn_tensor *b = pool[next_random(random) % POOL];
+    const int64_t dims[2] = {3, 4};
+    switch (next_random(random) % 16) {
+    case 0:
+        return burn_add(a, b);
+    case 1:
+        return burn_mul(a, burn_tanh(b));
+    case 2:
+        return burn_sub(a, burn_sum(b, 1, DIMS(1), 1));
+    case 3:
+        return burn_maximum(a, burn_scalar(0.25));
+    case 4:
+        return burn_softmax(a, 1);
+    case 5:
+        return burn_reshape(burn_transpose(a, 0, 1), 2, dims);
+    case 6:
+        return burn_flip(a, 1, DIMS(1));
+    case 7:
+        return burn_matmul(burn_matmul(a, burn_transpose(b, 0, 1)), burn_tanh(a));
+    case 8:
+        return burn_where(burn_less(a, b), b, burn_scalar(-1.0));
+    case 9:
+        return burn_add(burn_slice(a, 0, 1, 2, 1), b);
+    case 10:
+        return burn_expand_to(burn_mean(a, 1, DIMS(0), 1), 2, dims);
+    case 11:
+        return burn_sin(burn_random_uniform(dev, BURN_F32, 2, dims));
+    case 12: {
+        burn_tensor *const xs[] = {burn_slice(a, 0, 0, 1, 1), burn_slice(b, 0, 1, 3, 1)};
+        return burn_cat(xs, 2, 0);
+    }
+    case 13:
+        return burn_select(burn_tanh(a), index_vec(3, DIMS(2, 0, 1)), 0);
+    case 14:
+        return burn_slice_assign(a, burn_slice(b, 1, 0, 2, 1), 1, 2, 1);
+    default:
+        return burn_tanh(burn_move(burn_add(a, b)));
+    }
+}
+
+static burn_tensor *run_program(uint64_t seed)
+{
+    burn_tensor *pool[POOL];
+    uint64_t random = seed;
+    burn_seed(seed);
+    burn_scope_begin();
+    for (uint32_t i = 0; i < POOL; i++) {
+        pool[i] = burn_keep(burn_sin(count_up(dev, 2, DIMS(3, 4), i)));
+    }
+    for (int k = 0; k < STEPS; k++) {
+        burn_scope_begin();
+        uint32_t at = next_random(&random) % POOL;
+        burn_tensor *made = burn_keep(step(pool, &random));
+        burn_release(pool[at]);
+        pool[at] = made;
+        if (next_random(&random) % 40 == 0) {
+            double first[12];
+            assert_int_equal(burn_read_f64(made, first, 12, NULL), BURN_OK);
+        }
+        burn_scope_end();
+    }
+    burn_tensor *all = burn_stack(pool, POOL, 0);
+    for (uint32_t i = 0; i < POOL; i++) {
+        burn_release(pool[i]);
+    }
+    return burn_scope_return(all);
+}
+
+static void test_windows_give_the_same_bits(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        burn_scope_begin();
+        set_window(1);
+        burn_tensor *eager = run_program(seed);
+        set_window(64);
+        burn_tensor *lazy = run_program(seed);
+        check_same(eager, lazy);
+        set_window(7);
+        check_same(eager, run_program(seed));
+        burn_scope_end();
+        check_clean();
+    }
+}
+
+#define WINDOW_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, restore)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        WINDOW_TEST(test_dead_records_are_dropped),
+        WINDOW_TEST(test_dead_chains_are_dropped),
+        WINDOW_TEST(test_scope_end_runs_nothing),
+        WINDOW_TEST(test_a_full_window_runs_its_older_half),
+        WINDOW_TEST(test_window_one_keeps_nothing),
+        WINDOW_TEST(test_effects_are_not_dropped),
+        WINDOW_TEST(test_windows_give_the_same_bits),
+    };
+    return core_test_main(argc, argv, tests, COUNT(tests));
+}
