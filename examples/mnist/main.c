@@ -46,7 +46,9 @@ static int32_t show(void *user, const burn_train_event *e)
                 (int)e->epoch + 1, (int)e->n_epochs, done, "##############################", rate,
                 e->loss, left);
     } else if (e->kind == BURN_EVENT_EPOCH_END) {
-        fprintf(stderr, quiet ? "" : "\r%90s\r", "");
+        if (!quiet) {
+            fprintf(stderr, "\r%90s\r", "");
+        }
         printf("%5d  %10.6f  %8.4f  %10.6f  %8.4f  %7.1f\n", (int)e->epoch + 1, e->loss,
                e->accuracy, e->valid_loss, e->valid_accuracy, e->seconds);
         fflush(stdout);

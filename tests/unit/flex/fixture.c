@@ -337,10 +337,10 @@ double ulp_f32(float got, double want)
 {
     float near = (float)want;
     if (isnan(want) || isnan(got)) {
-        return isnan(want) && isnan(got) ? 0.0 : INFINITY;
+        return isnan(want) && isnan(got) ? 0.0 : (double)INFINITY;
     }
     if (isinf(near) || isinf(got)) {
-        return near == got ? 0.0 : INFINITY;
+        return near == got ? 0.0 : (double)INFINITY;
     }
     float up = nextafterf(fabsf(near), INFINITY) - fabsf(near);
     return fabs((double)got - want) / (double)up;
