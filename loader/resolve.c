@@ -104,7 +104,7 @@ static void add_unknown(burni_text *t, const char *id)
     if (nearest != NULL) {
         burni_text_add(t, "; did you mean \"%s\"?", nearest);
     }
-    burni_text_add(t, " ");
+    burni_text_add(t, nearest != NULL ? " " : "; ");
     burni_loader_describe(t);
 }
 
