@@ -156,7 +156,7 @@ static void choose(burni_device_choice *out, const char *id, uint32_t ordinal,
                    const burni_device_term *term)
 {
     memset(out, 0, sizeof(*out));
-    (void)snprintf(out->id, sizeof(out->id), "%s", id);
+    (void)snprintf(out->id, sizeof(out->id), "%.63s", id);
     out->ordinal = ordinal;
     out->autodiff = term->autodiff;
     memcpy(out->options, term->options, sizeof(out->options));
