@@ -144,7 +144,9 @@ static void storage_dead(burni_storage *s)
                                                    : thread->streams[device->index];
     int foreign = atomic_load_explicit(&s->foreign, memory_order_relaxed) != 0;
     int ordered = device->synchronous || (s->writer == home && !foreign);
-    if (home != NULL && home->device == device && ordered) {
+    /* Blocks of other streams go back through the shared list: where one thread makes what another
+     * releases, its cache would run dry while the other's grows. */
+    if (home != NULL && block->owner == &home->cache && ordered) {
         int locked = burni_stream_lock(home);
         burni_pool_give(&home->cache, block);
         burni_stream_unlock(home, locked);
@@ -678,6 +680,10 @@ static void thread_exit(burni_thread *thread)
             continue;
         }
         burni_stream_drain(s);
+        if (s->n_open_faults > 0) {
+            burn_err err = BURN_ERR_INIT;
+            (void)burni_stream_look_at_faults(s, &err);
+        }
         thread->streams[i] = NULL;
         (void)pthread_mutex_lock(&s->device->lock);
         s->owner = NULL;

@@ -219,11 +219,6 @@ void burni_pool_give(burni_cache *cache, burni_block *block)
 {
     block->next = cache->free[block->klass];
     cache->free[block->klass] = block;
-    if (block->owner != cache) {
-        atomic_fetch_add_explicit(&block->owner->given_back, (int64_t)block->bytes,
-                                  memory_order_relaxed);
-        return;
-    }
     int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) -
                   (int64_t)block->bytes;
     atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
@@ -272,14 +267,16 @@ void burni_pool_trim(burni_pool *pool, burni_cache *cache)
 {
     pool->quiesce(pool->user, cache);
     (void)pthread_mutex_lock(&pool->lock);
-    if (cache->open_page != NULL) {
-        cache->open_page->open = 0;
-        cache->open_page = NULL;
-    }
     for (burni_page *p = pool->pages; p != NULL; p = p->next) {
         p->idle = 0;
     }
     visit_all(pool, cache, 0);
+    /* The open page stays open while something on it is in use: its rest would be lost. */
+    burni_page *open = cache->open_page;
+    if (open != NULL && open->idle == open->blocks) {
+        open->open = 0;
+        cache->open_page = NULL;
+    }
     visit_all(pool, cache, 1);
     for (burni_page **link = &pool->pages; *link != NULL;) {
         burni_page *page = *link;

@@ -77,7 +77,7 @@ int32_t burni_pool_init(burni_pool *pool, const burn_device_api *api, burn_backe
                         const burn_limits *limits);
 /* A block of at least `bytes`. NULL and an error when the device has no more. [queue] */
 burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err);
-/* Gives a block back to the stream's own list. [queue] */
+/* Gives a block back to the list that it was taken through. [queue] */
 void burni_pool_give(burni_cache *cache, burni_block *block);
 /* Gives a block to the shared list, to be reused when snapshot `ready` has passed. [any] */
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready);
