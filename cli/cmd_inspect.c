@@ -37,7 +37,7 @@ static char *graph_text(const burn_graph *graph)
     return text;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *graph_json(const burn_graph *graph)
 {
@@ -86,7 +86,7 @@ static int inspect_json(const burn_file *file, const char *path, const burn_grap
                           CLI_FINE);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_tensors(const burn_file *file)
 {

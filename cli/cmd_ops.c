@@ -57,7 +57,7 @@ static int support(burn_device *device, const burn_op_def *def, uint8_t dtype)
     return s >= 0 && s < NOT_TAKEN ? s : BURN_SUPPORT_NONE;
 }
 
-/* ---- the matrix --------------------------------------------------------------------------------- */
+/* ---- the matrix ------------------------------------------------------------------------------ */
 
 static json_t *support_json(burn_device *device, const burn_op_def *def, uint8_t only)
 {
@@ -116,7 +116,7 @@ static int matrix_text(burn_device *device, uint8_t only)
     return CLI_FINE;
 }
 
-/* ---- one op ---------------------------------------------------------------------------------------- */
+/* ---- one op ---------------------------------------------------------------------------------- */
 
 static const burn_attr *attr_at(const burn_op_def *def, uint32_t i)
 {

@@ -37,7 +37,7 @@ static int32_t refuse(burn_err *err, int32_t code, const char *text)
     return code;
 }
 
-/* ---- the graph's input -------------------------------------------------------------------------- */
+/* ---- the graph's input ----------------------------------------------------------------------- */
 
 static int32_t check_input(prediction *p, const burn_graph *graph, burn_err *err)
 {
@@ -78,7 +78,7 @@ static int32_t open_model(prediction *p, const char *path, burn_err *err)
     return rc;
 }
 
-/* ---- the image ------------------------------------------------------------------------------------ */
+/* ---- the image ------------------------------------------------------------------------------- */
 
 static int32_t read_idx(prediction *p, const char *path, int64_t index, burn_err *err)
 {
@@ -128,7 +128,7 @@ static burn_tensor *make_input(const prediction *p)
     return t;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* Makes probabilities of numbers that are none. */
 static int32_t normalize(prediction *p, burn_err *err)
@@ -183,7 +183,7 @@ static int32_t run(prediction *p, burn_err *err)
     return rc == BURN_OK ? normalize(p, err) : rc;
 }
 
-/* ---- output ------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 /* The most likely class after `last` (-1: of all); of equal ones the smaller number comes first. */
 static int64_t next_best(const prediction *p, int64_t last)

@@ -75,7 +75,7 @@ static int general_help(void)
     return CLI_FINE;
 }
 
-/* ---- options ----------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const cli_option *find_option(const cli_option *options, size_t n, const char *name)
 {
@@ -148,7 +148,7 @@ int cli_number(const cli *c, const char *option, const char *text, int64_t low, 
     return 1;
 }
 
-/* ---- main -------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static int run(int argc, char **argv)
 {

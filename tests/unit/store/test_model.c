@@ -33,7 +33,7 @@ static burn_device *device;
 static char folder[] = "/tmp/burn-model-XXXXXX";
 static char path[128];
 
-/* ---- help ---------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static void expect_ok(int32_t rc, const burn_err *err)
 {
@@ -134,7 +134,7 @@ static uint32_t files_in_folder(void)
     return n;
 }
 
-/* ---- round trips -------------------------------------------------------------------------------------- */
+/* ---- round trips ----------------------------------------------------------------------------- */
 
 static burn_module *all_dtypes(unsigned seed)
 {
@@ -293,7 +293,7 @@ static void base64__has_the_published_values(void **state)
     }
 }
 
-/* ---- what does not fit ------------------------------------------------------------------------------ */
+/* ---- what does not fit ----------------------------------------------------------------------- */
 
 static burn_module *odd_model(void)
 {
@@ -374,7 +374,7 @@ static void load__of_no_file_says_so(void **state)
     burn_module_free(m);
 }
 
-/* ---- damaged files -------------------------------------------------------------------------------- */
+/* ---- damaged files --------------------------------------------------------------------------- */
 
 static void cut_file__changes_nothing(void **state)
 {
@@ -508,7 +508,7 @@ static void failing_memory__leaves_the_old_file(void **state)
     burn_module_free(b);
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 static void save_with_graph(burn_module *m)
 {
@@ -594,7 +594,7 @@ static void graph__altered_is_refused_and_nothing_changes(void **state)
     burn_module_free(before);
 }
 
-/* ---- processes of their own -------------------------------------------------------------------------- */
+/* ---- processes of their own ------------------------------------------------------------------ */
 
 static burn_module *large_model(float value)
 {
@@ -716,7 +716,7 @@ static void kill__while_saving_leaves_a_whole_file(void **state)
     }
 }
 
-/* ---- main -------------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static int set_up(void **state)
 {
