@@ -160,7 +160,7 @@ static void choose(burni_device_choice *out, const char *id, uint32_t ordinal,
     out->ordinal = ordinal;
     out->autodiff = term->autodiff;
     memcpy(out->options, term->options, sizeof(out->options));
-    (void)snprintf(out->canonical, sizeof(out->canonical), "%s:%u", out->id, ordinal);
+    (void)snprintf(out->canonical, sizeof(out->canonical), "%.63s:%u", out->id, ordinal);
 }
 
 /* `why_not` gets the reason alone, for lists. */
