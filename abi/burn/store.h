@@ -65,7 +65,8 @@ BURN_API burn_tensor *burn_file_read(burn_file *file, const char *name, burn_dev
 BURN_API uint32_t burn_file_n_metadata(const burn_file *file);
 /* Key of entry i and its value; NULL after the last. Live as long as the file. */
 BURN_API const char *burn_file_metadata(const burn_file *file, uint32_t i, const char **out_value);
-/* The graph stored with the model, or NULL and BURN_E_NOT_FOUND. */
+/* The graph stored with the model, which the caller frees; NULL and BURN_E_NOT_FOUND when there is
+ * none. */
 BURN_API burn_graph *burn_file_graph(burn_file *file, burn_err *err);
 /* Runs that graph: its states are the file's tensors, read once and kept on the device. */
 BURN_API int32_t burn_file_run(burn_file *file, burn_device *device, burn_tensor *const *inputs,
