@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_core_faults.c - failures that only the data show: exactly the dependents fail, with a text
+ * that names op, value and position, and the device goes on (B088, B242). On mock they come late,
+ * through fault words; on flex at once.
+ */
+#include "core_test.h"
+
+#include <string.h>
+
+static burn_tensor *bad_gather(int64_t at, int64_t value)
+{
+    int64_t index[4] = {0, 1, 2, 1};
+    index[at] = value;
+    return burn_gather(VEC(10, 20, 30), index_vec(4, index), 0);
+}
+
+static void test_B242_exactly_the_dependents_fail(void **state)
+{
+    (void)state;
+    burn_tensor *x = VEC(1, 2, 3, 4);
+    burn_tensor *before = burn_mul(x, x);
+    burn_tensor *bad = bad_gather(2, 7);
+    burn_tensor *dependent = burn_exp(burn_add(bad, x));
+    burn_tensor *view = burn_slice(dependent, 0, 1, 2, 1);
+    burn_tensor *after = burn_add(before, x);
+    burn_tensor *unrelated = burn_sum(after, 0, NULL, 0);
+    assert_true(burn_ok(bad) == 1 || !on_mock);
+    CHECK(before, 1, 4, 9, 16);
+    CHECK(after, 2, 6, 12, 20);
+    CHECK(unrelated, 40);
+    check_read_fails(bad, BURN_E_DATA, "gather", "7", "position 2", NULL);
+    check_read_fails(dependent, BURN_E_DATA, "gather", "7", NULL);
+    check_read_fails(view, BURN_E_DATA, "gather", "7", NULL);
+    CHECK(bad_gather(0, 0), 10, 20, 30, 20);
+    CHECK(burn_matmul(mat(1, 2, (const float[]){1, 2}), mat(2, 1, (const float[]){3, 4})), 11);
+}
+
+/* One failure, told once; the first one of several. */
+static void test_B242_sync_tells_the_first(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    check_clean();
+    burn_tensor *first = bad_gather(0, 5);
+    burn_tensor *second = bad_gather(1, 6);
+    (void)burn_add(first, second);
+    (void)burn_sync(dev, &err);
+    assert_int_equal(err.code, BURN_E_DATA);
+    assert_non_null(strstr(err.text, "gather"));
+    check_clean();
+    check_read_fails(first, BURN_E_DATA, "5", NULL);
+    check_read_fails(second, BURN_E_DATA, "6", NULL);
+    CHECK(burn_add(VEC(1), VEC(1)), 2);
+}
+
+static void test_the_first_cause_is_kept(void **state)
+{
+    (void)state;
+    burn_tensor *first = bad_gather(0, 5);
+    burn_tensor *second = bad_gather(1, 6);
+    check_read_fails(burn_add(first, burn_exp(first)), BURN_E_DATA, "5", NULL);
+    check_read_fails(burn_add(second, burn_exp(second)), BURN_E_DATA, "6", NULL);
+    burn_tensor *both = burn_add(first, second);
+    check_read_fails(both, BURN_E_DATA, "gather", NULL);
+}
+
+static void test_B088_embedding(void **state)
+{
+    (void)state;
+    burn_tensor *table = mat(3, 2, (const float[]){1, 2, 3, 4, 5, 6});
+    CHECK(burn_embedding(table, index_vec(3, DIMS(0, 1, 1))), 1, 2, 3, 4, 3, 4);
+    check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 3, 1))), BURN_E_DATA, "3", "1", "2",
+                     NULL);
+    check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 1, -1))), BURN_E_DATA, "-1", NULL);
+    check_read_fails(burn_one_hot(index_vec(2, DIMS(1, 4)), 4, BURN_F32), BURN_E_DATA, "4", NULL);
+    CHECK(burn_embedding(table, index_vec(1, DIMS(2))), 5, 6);
+}
+
+static void test_division_by_zero(void **state)
+{
+    (void)state;
+    burn_tensor *a = burn_tensor_from_i64(dev, BURN_I32, 1, DIMS(3), DIMS(7, -7, 1));
+    burn_tensor *b = burn_tensor_from_i64(dev, BURN_I32, 1, DIMS(3), DIMS(2, 0, 1));
+    burn_tensor *good = burn_add(a, b);
+    check_read_fails(burn_div(a, b), BURN_E_DATA, "div", NULL);
+    CHECK(good, 9, -7, 2);
+    burn_tensor *low = burn_tensor_from_i64(dev, BURN_I32, 1, DIMS(1), DIMS(INT32_MIN));
+    CHECK(burn_div(low, burn_scalar(-1.0)), (double)INT32_MIN);
+}
+
+/* More faults behind one value than any fixed table holds, each of which counts. */
+static void test_many_faults_behind_one_value(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    for (int wrong = -1; wrong < N; wrong += 67) {
+        burn_scope_begin();
+        burn_tensor *sum = VEC(0, 0, 0, 0);
+        for (int i = 0; i < N; i++) {
+            sum = burn_add(sum, bad_gather(3, i == wrong ? 9 : 0));
+        }
+        if (wrong < 0) {
+            CHECK(sum, 10.0 * N, 20.0 * N, 30.0 * N, 10.0 * N);
+        } else {
+            check_read_fails(sum, BURN_E_DATA, "gather", "9", NULL);
+        }
+        burn_scope_end();
+    }
+    burn_tensor *parts[60];
+    for (int i = 0; i < 60; i++) {
+        parts[i] = bad_gather(0, i == 50 ? 4 : 2);
+    }
+    check_read_fails(burn_cat(parts, 60, 0), BURN_E_DATA, "gather", "4", NULL);
+}
+
+/* A chain that nobody looks at for long: no recursion, no pile. */
+static void test_a_long_chain_of_faults(void **state)
+{
+    (void)state;
+    burn_tensor *x = burn_keep(VEC(1, 2, 3, 4));
+    burn_tensor *index = index_vec(4, DIMS(3, 2, 1, 0));
+    for (int i = 0; i < 20000; i++) {
+        burn_scope_begin();
+        burn_tensor *next = burn_keep(burn_gather(x, index, 0));
+        burn_release(x);
+        x = next;
+        burn_scope_end();
+    }
+    CHECK(x, 1, 2, 3, 4);
+    burn_release(x);
+    check_clean();
+}
+
+static void test_a_fault_in_backward(void **state)
+{
+    (void)state;
+    burn_tensor *w = burn_require_grad(ad, VEC(1, 2, 3));
+    burn_tensor *y = burn_gather(w, index_vec(2, DIMS(0, 8)), 0);
+    burn_err err = BURN_ERR_INIT;
+    burn_grads *grads = burn_backward(y, NULL, 0, &err);
+    if (grads != NULL) {
+        check_read_fails(burn_grads_get(grads, w), BURN_E_DATA, "8", NULL);
+    } else {
+        assert_int_equal(err.code, BURN_E_DATA);
+    }
+    burn_grads_free(grads);
+    burn_tensor *v = burn_require_grad(ad, VEC(1, 2, 3));
+    grads = burn_backward(burn_mul(v, v), NULL, 0, &err);
+    assert_non_null(grads);
+    CHECK(burn_grads_get(grads, v), 2, 4, 6);
+    burn_grads_free(grads);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        CORE_TEST(test_B242_exactly_the_dependents_fail),
+        CORE_TEST(test_B242_sync_tells_the_first),
+        CORE_TEST(test_the_first_cause_is_kept),
+        CORE_TEST(test_B088_embedding),
+        CORE_TEST(test_division_by_zero),
+        CORE_TEST(test_many_faults_behind_one_value),
+        CORE_TEST(test_a_long_chain_of_faults),
+        CORE_TEST(test_a_fault_in_backward),
+    };
+    return core_test_main(argc, argv, tests, COUNT(tests));
+}
