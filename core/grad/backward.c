@@ -21,8 +21,21 @@
 
 typedef struct visit {
     burni_node *node;
-    burn_tensor **grads; /* n_out, kept handles */
+    burn_tensor **many; /* gradients of the outputs, kept handles; NULL where `one` is enough */
+    burn_tensor *one;
+    uint32_t order; /* in which nodes were found: decides between equal depths */
+    uint32_t zero;
 } visit;
+
+static uint32_t n_outputs(const burni_node *node)
+{
+    return node->op != NULL ? node->n_out : 1;
+}
+
+static burn_tensor **grads_of(visit *v)
+{
+    return v->many != NULL ? v->many : &v->one;
+}
 
 /* The nodes of one pass: an array, and an open-addressing index by address. */
 typedef struct pass {
@@ -88,13 +101,17 @@ static int add(pass *p, burni_node *node)
     if (p->index[slot] != 0) {
         return 1;
     }
-    uint32_t n_out = node->op != NULL ? node->n_out : 1;
-    burn_tensor **grads = burni_calloc(n_out, sizeof(burn_tensor *));
-    if (grads == NULL) {
-        return 0;
+    visit *v = &p->visits[p->n];
+    v->many = NULL;
+    v->one = NULL;
+    v->order = p->n;
+    if (n_outputs(node) > 1) {
+        v->many = burni_calloc(n_outputs(node), sizeof(burn_tensor *));
+        if (v->many == NULL) {
+            return 0;
+        }
     }
-    p->visits[p->n].node = burni_node_ref(node);
-    p->visits[p->n].grads = grads;
+    v->node = burni_node_ref(node);
     p->index[slot] = ++p->n;
     return 1;
 }
@@ -118,16 +135,23 @@ static int collect(pass *p, burni_node *root)
 
 static int deeper_first(const void *a, const void *b)
 {
-    const burni_node *x = ((const visit *)a)->node;
-    const burni_node *y = ((const visit *)b)->node;
-    if (x->depth != y->depth) {
-        return x->depth < y->depth ? 1 : -1;
+    const visit *x = a;
+    const visit *y = b;
+    if (x->node->depth != y->node->depth) {
+        return x->node->depth < y->node->depth ? 1 : -1;
     }
-    return 0;
+    return x->order < y->order ? -1 : 1;
 }
 
 static void sort_by_depth(pass *p)
 {
+    uint32_t sorted = 1;
+    while (sorted < p->n && p->visits[sorted - 1].node->depth >= p->visits[sorted].node->depth) {
+        sorted++;
+    }
+    if (sorted >= p->n) {
+        return;
+    }
     qsort(p->visits, p->n, sizeof(visit), deeper_first);
     memset(p->index, 0, p->index_size * sizeof(p->index[0]));
     for (uint32_t i = 0; i < p->n; i++) {
@@ -192,13 +216,14 @@ static void accumulate(pass *p, burni_node *node, uint32_t out_index, burn_tenso
 {
     visit *v = find(p, node);
     uint32_t at = node->op != NULL ? out_index : 0;
-    burn_tensor *old = v->grads[at];
+    burn_tensor **slot = &grads_of(v)[at];
+    burn_tensor *old = *slot;
     if (old != NULL) {
         g = call1(p, BURN_OP_ADD, NULL, old, g);
-        v->grads[at] = NULL;
+        *slot = NULL;
         burni_handle_unref(old);
     }
-    v->grads[at] = burni_handle_ref(g);
+    *slot = burni_handle_ref(g);
 }
 
 /* A saved output takes its place on the tape again while its vjp runs. */
@@ -236,7 +261,7 @@ static int32_t run_vjp(pass *p, visit *v)
     }
     for (uint32_t j = 0; j < node->n_out; j++) {
         out[j] = (burn_value *)(void *)reattached(p, node, j);
-        grad_out[j] = (burn_value *)(void *)v->grads[j];
+        grad_out[j] = (burn_value *)(void *)grads_of(v)[j];
     }
     burn_vjp a = {sizeof(a), node->n_in, node->n_out, node->attrs_size, in,         out,
                   grad_out,  wanted,     node->in_meta, grad_in,        node->attrs};
@@ -270,7 +295,7 @@ static int32_t visit_node(pass *p, visit *v)
     burni_node *node = v->node;
     int any = 0;
     for (uint32_t j = 0; j < node->n_out; j++) {
-        any |= v->grads[j] != NULL;
+        any |= grads_of(v)[j] != NULL;
     }
     if (!any) {
         return BURN_OK;
@@ -285,8 +310,8 @@ static int32_t visit_node(pass *p, visit *v)
     int32_t rc = run_vjp(p, v);
     burn_scope_end();
     for (uint32_t j = 0; j < node->n_out; j++) {
-        burni_handle_unref(v->grads[j]);
-        v->grads[j] = NULL;
+        burni_handle_unref(grads_of(v)[j]);
+        grads_of(v)[j] = NULL;
     }
     if (rc == BURN_OK && (p->flags & (BURN_GRAD_RETAIN | BURN_GRAD_CREATE)) == 0) {
         atomic_store(&node->used, 1);
@@ -300,7 +325,7 @@ static int32_t visit_node(pass *p, visit *v)
 static int keep_leaf(pass *p, visit *v)
 {
     burn_grads *r = p->result;
-    if (v->grads[0] == NULL) {
+    if (v->one == NULL) {
         return 1;
     }
     if (r->n == r->cap) {
@@ -313,19 +338,19 @@ static int keep_leaf(pass *p, visit *v)
         r->cap = cap;
     }
     r->entries[r->n].leaf = burni_node_ref(v->node);
-    r->entries[r->n++].grad = v->grads[0];
-    v->grads[0] = NULL;
+    r->entries[r->n++].grad = v->one;
+    v->one = NULL;
     return 1;
 }
 
 static void end_pass(pass *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
-        uint32_t n_out = p->visits[i].node->op != NULL ? p->visits[i].node->n_out : 1;
+        uint32_t n_out = n_outputs(p->visits[i].node);
         for (uint32_t j = 0; j < n_out; j++) {
-            burni_handle_unref(p->visits[i].grads[j]);
+            burni_handle_unref(grads_of(&p->visits[i])[j]);
         }
-        burni_free(p->visits[i].grads);
+        burni_free(p->visits[i].many);
         burni_node_unref(p->visits[i].node);
     }
     burni_free(p->visits);

@@ -22,7 +22,7 @@ uint32_t burni_pool_class_of(uint64_t bytes)
     }
     uint32_t log = 63u - (uint32_t)__builtin_clzll(bytes - 1);
     uint64_t quarter = UINT64_C(1) << (log - 2);
-    uint32_t step = (uint32_t)((bytes - (UINT64_C(1) << log) + quarter - 1) / quarter);
+    uint32_t step = (uint32_t)((bytes - (UINT64_C(1) << log) + quarter - 1) >> (log - 2));
     return (log - 6) * 4 + step;
 }
 

@@ -22,6 +22,25 @@ static void WHERE(void *out, const void *cond, const void *in, const void *other
         }
         return;
     }
+    /* The gradients of relu and its like: one side is a number. */
+    if (mode == FLEX_MODE_Y_SCALAR) {
+        const W b = y[0];
+        FLEX_INDEPENDENT
+        for (uint64_t i = 0; i < n; i++) {
+            W a = x[i];
+            z[i] = c[i] != 0 ? a : b;
+        }
+        return;
+    }
+    if (mode == FLEX_MODE_X_SCALAR) {
+        const W a = x[0];
+        FLEX_INDEPENDENT
+        for (uint64_t i = 0; i < n; i++) {
+            W b = y[i];
+            z[i] = c[i] != 0 ? a : b;
+        }
+        return;
+    }
     for (uint64_t i = 0; i < n; i++) {
         W a = x[i * step_x];
         W b = y[i * step_y];
