@@ -520,8 +520,9 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
             break;
         }
         if (attempt > 0) {
-            return burni_fail(err, BURN_E_INTERNAL, "%s: %s asks for dense copies of dense operands",
-                              e->op->def.name, resolved->row->name);
+            return burni_fail(err, BURN_E_INTERNAL,
+                              "%s: %s asks for dense copies of dense operands", e->op->def.name,
+                              resolved->row->name);
         }
         int32_t rc = copy_inputs(e, resolved, err);
         if (rc != BURN_OK) {

@@ -2,9 +2,9 @@
 /*
  * support.c - a dry run: which rows would a call take, all the way down its decomposition?
  *
- * Values are metas only; nothing is allocated on a device and nothing runs. A sample of the op gives
- * operands and attributes. So the support matrix follows from rows and decompositions, and is never
- * a second list.
+ * Values are metas only; nothing is allocated on a device and nothing runs. A sample of the op
+ * gives operands and attributes. So the support matrix follows from rows and decompositions, and is
+ * never a second list.
  */
 #include "exec/support.h"
 
