@@ -48,7 +48,7 @@ static const burn_meta *meta_of(const burn_value *value)
     return &((const dry_value *)(const void *)value)->meta;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int slot_takes(const burn_slot *slot, const burn_meta *meta)
 {
@@ -89,7 +89,7 @@ static int has_row(const burni_device *device, const burni_emission *e)
     return 0;
 }
 
-/* ---- the builder ---------------------------------------------------------------------------------- */
+/* ---- the builder ----------------------------------------------------------------------------- */
 
 static int32_t dry_call(dry_run *run, burni_emission *e, int *native);
 
@@ -219,7 +219,7 @@ static int32_t dry_call(dry_run *run, burni_emission *e, int *native)
     return e->op->def.decompose != NULL ? expand(run, e) : BURN_E_UNSUPPORTED;
 }
 
-/* ---- samples -------------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static void take_sample(burni_emission *e, const burni_op *op, const burn_sample *s, uint8_t dtype)
 {

@@ -175,8 +175,8 @@ static burn_tensor *run_copy(burni_thread *thread, const burn_var *var, burni_st
     return copy;
 }
 
-/* Gives readers of the old value their own copy of it: the old storage object, which they hold, gets
- * the copy's memory, and the variable goes on with a new object on its own memory. */
+/* Gives readers of the old value their own copy of it: the old storage object, which they hold,
+ * gets the copy's memory, and the variable goes on with a new object on its own memory. */
 static int32_t copy_out(burni_thread *thread, burn_var *var, burni_stream *stream, burn_err *err)
 {
     burni_storage *old = var->value->storage;

@@ -24,8 +24,8 @@ void burni_capture_op(burni_capture *capture, const burni_op *op, const void *at
                       burn_tensor *const *out, uint32_t n_out);
 int32_t burni_capture_input(burni_capture *capture, burn_tensor *t, const char *name);
 
-/* 1 + the number of the value that t is, when it is the result of a captured op and nothing else (no
- * input, variable or constant); else 0. */
+/* 1 + the number of the value that t is, when it is the result of a captured op and nothing else
+ * (no input, variable or constant); else 0. */
 uint32_t burni_capture_made(const burni_capture *capture, const burn_tensor *t);
 
 /* Name of a variable's storage, and the bytes of a constant. */
@@ -35,8 +35,8 @@ typedef struct burni_capture_names {
     void *user;
 } burni_capture_names;
 
-/* The window, in memory of burni_alloc; NULL and an error on failure. Outputs are distinct results of
- * captured ops. */
+/* The window, in memory of burni_alloc; NULL and an error on failure. Outputs are distinct results
+ * of captured ops. */
 burn_window *burni_capture_finish(burni_capture *capture, burn_tensor *const *outputs, uint32_t n,
                                   const burni_capture_names *names, burn_err *err);
 
