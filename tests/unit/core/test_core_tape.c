@@ -285,7 +285,7 @@ static void test_no_gradient_is_an_error_at_the_call(void **state)
     }
 }
 
-/* ---- reported faults ---------------------------------------------------------------------------- */
+/* ---- reported faults ------------------------------------------------------------------------- */
 
 static void test_B070_sigmoid_far_out(void **state)
 {

@@ -228,7 +228,7 @@ static void test_memory_that_is_freed_elsewhere(void **state)
     burn_scope_end();
 }
 
-/* ---- training in threads (B133) ------------------------------------------------------------------- */
+/* ---- training in threads (B133) -------------------------------------------------------------- */
 
 enum { TRAIN_STEPS = 200 };
 
@@ -296,7 +296,7 @@ static void test_B133_training_in_threads(void **state)
     }
 }
 
-/* ---- shared models ---------------------------------------------------------------------------------- */
+/* ---- shared models --------------------------------------------------------------------------- */
 
 static void *infer(void *arg)
 {
