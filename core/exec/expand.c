@@ -59,6 +59,8 @@ static void eager_meta(void *ctx, const burn_value *value, burn_meta *out)
         memset(out, 0, sizeof(*out));
         return;
     }
+    /* Dims beyond the rank are zero: definitions copy whole arrays into attributes, and keys. */
+    memset(out->dims, 0, sizeof(out->dims));
     burni_handle_meta(handle(value), out);
     if (out->kind == BURN_IMMEDIATE) {
         out->rank = 0;

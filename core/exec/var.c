@@ -15,8 +15,26 @@
 #include "exec/fault.h"
 
 #include <string.h>
+#include <sys/random.h>
 
-static _Atomic uint64_t next_id = 1;
+/*
+ * Ids go into files, where they tell parameters apart: they start at a random place, so that two
+ * processes do not give out the same ones.
+ */
+static _Atomic uint64_t next_id;
+
+static uint64_t new_id(void)
+{
+    uint64_t start = atomic_load(&next_id);
+    if (start == 0) {
+        uint64_t random = 0;
+        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
+            random = (uint64_t)(uintptr_t)&random;
+        }
+        (void)atomic_compare_exchange_strong(&next_id, &start, (random >> 2) | 1);
+    }
+    return atomic_fetch_add(&next_id, 1);
+}
 
 burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err)
 {
@@ -56,7 +74,7 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
     (void)pthread_mutex_init(&var->lock, NULL);
     var->device = device;
     var->leaf = leaf;
-    var->id = atomic_fetch_add(&next_id, 1);
+    var->id = new_id();
     leaf->leaf_id = var->id;
     atomic_init(&var->tracked,
                 device->autodiff != 0 && burn_dtype_class(copy->dtype) == BURN_CLASS_FLOAT);

@@ -374,11 +374,11 @@ static int32_t write_all(writer *p, burni_capture *c, const burni_capture_names 
     return rc;
 }
 
-static uint64_t hash_bytes(const void *bytes, size_t size)
+uint64_t burni_window_hash(const burn_window *w)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < size; i++) {
+    const unsigned char *p = (const unsigned char *)(w + 1);
+    for (uint64_t i = 0; i < w->total_size - sizeof(*w); i++) {
         hash = (hash ^ p[i]) * UINT64_C(1099511628211);
     }
     return hash;
@@ -489,7 +489,7 @@ burn_window *burni_capture_finish(burni_capture *c, burn_tensor *const *outputs,
             w = NULL;
         } else {
             w->hash_relative = relative_hash(c);
-            w->hash_absolute = hash_bytes(w + 1, w->total_size - sizeof(*w));
+            w->hash_absolute = burni_window_hash(w);
         }
     }
     burni_free(p.renumbered);

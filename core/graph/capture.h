@@ -40,6 +40,8 @@ typedef struct burni_capture_names {
 burn_window *burni_capture_finish(burni_capture *capture, burn_tensor *const *outputs, uint32_t n,
                                   const burni_capture_names *names, burn_err *err);
 
+/* FNV-1a of everything behind the head; burni_window_check compares it with hash_absolute. */
+uint64_t burni_window_hash(const burn_window *w);
 int32_t burni_window_check(const void *bytes, size_t size, burn_err *err);
 size_t burni_window_text(const burn_window *w, char *out, size_t size);
 
