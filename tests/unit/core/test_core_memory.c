@@ -143,8 +143,9 @@ static void test_B244_short_lived_threads(void **state)
         }
     }
     burn_memory last = report();
-    assert_int_equal(last.reserved, first.reserved);
-    assert_int_equal(last.n_pages, first.n_pages);
+    /* Whether two threads ever ran at once, and so needed a stream each, is chance. */
+    assert_in_range(last.n_pages, first.n_pages, first.n_pages + 2);
+    assert_true(last.reserved <= first.reserved + 4 * 1024 * 1024);
 }
 
 static void test_trim_gives_pages_back(void **state)
