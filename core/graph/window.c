@@ -171,7 +171,8 @@ int32_t burni_window_check(const void *bytes, size_t size, burn_err *err)
     }
     burni_free(defined);
     if (rc == BURN_OK && burni_window_hash(w) != w->hash_absolute) {
-        rc = burni_fail(err, BURN_E_FORMAT, "window: its bytes do not give its hash; it was altered");
+        rc = burni_fail(err, BURN_E_FORMAT,
+                        "window: its bytes do not give its hash; it was altered");
     }
     return rc;
 }

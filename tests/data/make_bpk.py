@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes burnpack.bpk, the golden file of test_burnpack.c, from the description of the format alone.
+"""Writes burnpack.bpk, the golden file of test_burnpack.c, from the format's description alone.
 
     python3 make_bpk.py burnpack.bpk
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * fuzz_window.c - the reader of windows on arbitrary bytes. What it accepts must be safe to print,
- * to count and to read back the same; running accepted windows is left to tests/unit/core. Seeds are
- * windows of small graphs: a softmax over a constant, a layer with states, ops with absent operands
- * and immediates.
+ * to count and to read back the same; running accepted windows is left to tests/unit/core. Seeds
+ * are windows of small graphs: a softmax over a constant, a layer with states, ops with absent
+ * operands and immediates.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * core_test.c - what core_test.h declares. Failures of helpers name the tensor's text, so that a red
- * test tells what was seen.
+ * core_test.c - what core_test.h declares. Failures of helpers name the tensor's text, so that a
+ * red test tells what was seen.
  */
 #include "core_test.h"
 
@@ -163,8 +163,8 @@ void check_same_at(int line, burn_tensor *a, burn_tensor *b)
 static void check_words(int line, const burn_err *err, int32_t code, va_list words)
 {
     if (err->code != code) {
-        fail_msg("line %d: code %s, not %s: %s", line, burn_status_name(err->code), burn_status_name(code),
-                 err->text);
+        fail_msg("line %d: code %s, not %s: %s", line, burn_status_name(err->code),
+                 burn_status_name(code), err->text);
     }
     const char *word = va_arg(words, const char *);
     while (word != NULL) {

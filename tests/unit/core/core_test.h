@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * core_test.h - what the tests of the core share: a device and a window from the command line, short
- * ways to make and to compare tensors.
+ * core_test.h - what the tests of the core share: a device and a window from the command line,
+ * short ways to make and to compare tensors.
  *
  * Each program runs as `test_x DEVICE WINDOW`, once for each pair in meson.build; the tests of a
  * program share one device. Every test begins and ends outside of all scopes, with the device's
@@ -53,15 +53,16 @@ burn_tensor *index_vec(int64_t n, const int64_t *values);
 /* The tensor is fine and has exactly these values (within `tolerance`, relative above 1). */
 void check_values(int line, burn_tensor *t, size_t n, const double *values, double tolerance);
 #define CHECK(t, ...)                                                                              \
-    check_values(__LINE__, t, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__}, 0.0)
+    check_values(__LINE__, t, sizeof((double[]){__VA_ARGS__}) / sizeof(double),                    \
+                 (double[]){__VA_ARGS__}, 0.0)
 #define CHECK_NEAR(t, tolerance, ...)                                                              \
-    check_values(__LINE__, t, sizeof((double[]){__VA_ARGS__}) / sizeof(double), (double[]){__VA_ARGS__},     \
-                 tolerance)
+    check_values(__LINE__, t, sizeof((double[]){__VA_ARGS__}) / sizeof(double),                    \
+                 (double[]){__VA_ARGS__}, tolerance)
 void check_shape(const burn_tensor *t, uint32_t rank, const int64_t *dims);
 /* Both are fine and have the same dtype, shape and bits. */
 #define check_same(a, b) check_same_at(__LINE__, a, b)
 void check_same_at(int line, burn_tensor *a, burn_tensor *b);
-/* The tensor failed at its call, with that code and all of these words in its text (a NULL ends). */
+/* The tensor failed at its call, with that code and all of these words in its text; NULL ends. */
 #define check_failed(t, ...) check_failed_at(__LINE__, t, __VA_ARGS__)
 void check_failed_at(int line, burn_tensor *t, int32_t code, ...);
 /* Reading it gives that code, at the call or later, and these words. */

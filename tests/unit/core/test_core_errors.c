@@ -103,13 +103,15 @@ static void test_dtypes_do_not_mix(void **state)
     (void)state;
     burn_tensor *i = index_vec(2, (const int64_t[]){1, 2});
     check_failed(burn_add(VEC(1, 2), i), BURN_E_DTYPE, "add", "i64", "f32", "cast", NULL);
-    check_failed(burn_matmul(mat(1, 2, (const float[]){1, 2}), burn_cast(mat(2, 1, (const float[]){1, 2}), BURN_F64)),
+    check_failed(burn_matmul(mat(1, 2, (const float[]){1, 2}),
+                             burn_cast(mat(2, 1, (const float[]){1, 2}), BURN_F64)),
                  BURN_E_DTYPE, "matmul", "f64", "f32", NULL);
     check_failed(burn_exp(i), BURN_E_DTYPE, "exp", "i64", NULL);
     check_failed(burn_less(half(), VEC(1, 2)), BURN_E_DTYPE, "less", "f16", "f32", NULL);
     check_failed(burn_where(VEC(1, 2), VEC(1, 2), VEC(1, 2)), BURN_E_DTYPE, "where", "cond", "f32",
                  NULL);
-    check_failed(burn_gather(VEC(1, 2), VEC(0, 1), 0), BURN_E_DTYPE, "gather", "index", "f32", NULL);
+    check_failed(burn_gather(VEC(1, 2), VEC(0, 1), 0), BURN_E_DTYPE, "gather", "index", "f32",
+                 NULL);
     check_failed(burn_bit_and(VEC(1, 2), VEC(1, 2)), BURN_E_DTYPE, "bit_and", "f32", NULL);
     check_failed(burn_cast(VEC(1, 2), 200), BURN_E_DTYPE, "cast", NULL);
     check_failed(burn_tensor_from_data(dev, BURN_C64, 1, DIMS(1), "12345678"), BURN_E_DTYPE, NULL);
@@ -273,7 +275,8 @@ static void test_B052_sizes_overflow(void **state)
     (void)burn_sync(dev, NULL);
     burn_err err = BURN_ERR_INIT;
     assert_int_equal(burn_read(sum, &one, sizeof(one), &err), BURN_E_INVALID);
-    check_read_fails(burn_slice(burn_reshape(sum, 1, DIMS(-1)), 0, 0, 1, 1), BURN_E_NO_MEMORY, NULL);
+    check_read_fails(burn_slice(burn_reshape(sum, 1, DIMS(-1)), 0, 0, 1, 1), BURN_E_NO_MEMORY,
+                     NULL);
     check_failed(burn_arange(dev, BURN_F32, -3, 0.0, 1.0), BURN_E_SHAPE, "arange", NULL);
     check_failed(burn_pad(VEC(1), DIMS(INT64_MAX), DIMS(INT64_MAX), burn_scalar(0.0)), BURN_E_SHAPE,
                  "pad", NULL);

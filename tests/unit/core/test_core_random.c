@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_random.c - the generator: the same seed gives the same numbers, on the other backend too
- * (B224); ranges of counters are reserved by the caller and never overlap.
+ * test_core_random.c - the generator: the same seed gives the same numbers, on the other backend
+ * too (B224); ranges of counters are reserved by the caller and never overlap.
  */
 #include "core_test.h"
 
@@ -50,7 +50,7 @@ static void test_B224_the_same_seed(void **state)
     assert_true(burn_item(burn_random_uniform(dev, BURN_F32, 1, DIMS(1)), NULL) != a[0]);
 }
 
-/* The published vector of Philox4x32-10 for key 0, counter 0: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
+/* The published vector of Philox4x32-10 for key and counter 0: 6627e8d5 e169c58d bc57ac4c 9b00dbd8 */
 static void test_known_bits(void **state)
 {
     (void)state;

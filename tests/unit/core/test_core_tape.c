@@ -278,7 +278,8 @@ static void test_no_gradient_is_an_error_at_the_call(void **state)
                          (in->dtypes[0] == 0 || (in->dtypes[0] & BURN_SET_FLOAT) != 0);
             }
             if (carries && takes && def->effect != BURN_EFFECT_STATE) {
-                print_error("%s has no gradient, no decomposition and gives no reason\n", def->name);
+                print_error("%s has no gradient, no decomposition and gives no reason\n",
+                            def->name);
                 assert_int_equal(def->fuse, BURN_FUSE_VIEW);
             }
         }

@@ -175,7 +175,8 @@ static void reductions_over_any_axes(void **state)
 static void reductions_of_sizes(void **state)
 {
     (void)state;
-    static const int64_t sizes[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 129, 513, 4095, 4097, 140000};
+    static const int64_t sizes[] = {1,  2,   15,  16,  17,   63,   64,
+                                    65, 127, 129, 513, 4095, 4097, 140000};
     for (uint32_t k = 0; k < sizeof(reductions) / sizeof(reductions[0]); k++) {
         for (uint32_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
             tensor x;
@@ -509,7 +510,8 @@ static void copies_of_any_strides(void **state)
 {
     (void)state;
     static const uint8_t dtypes[] = {BURN_U8, BURN_F16, BURN_F32, BURN_I64};
-    static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {2, 67, 130}, {17, 1, 16}, {300, 5, 33}};
+    static const int64_t shapes[][3] = {
+        {1, 1, 1}, {3, 5, 7}, {2, 67, 130}, {17, 1, 16}, {300, 5, 33}};
     for (uint32_t d = 0; d < 4; d++) {
         for (uint32_t s = 0; s < 5; s++) {
             for (uint32_t how = 0; how < 6; how++) {
