@@ -50,7 +50,7 @@ static void test_B224_the_same_seed(void **state)
     assert_true(burn_item(burn_random_uniform(dev, BURN_F32, 1, DIMS(1)), NULL) != a[0]);
 }
 
-/* The published vector of Philox4x32-10 for key and counter 0: 6627e8d5 e169c58d bc57ac4c 9b00dbd8 */
+/* Philox4x32-10, key and counter 0, as published: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. */
 static void test_known_bits(void **state)
 {
     (void)state;
