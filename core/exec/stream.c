@@ -324,7 +324,10 @@ static void publish(burni_stream *stream, const burni_launch *launch, uint64_t p
         if (s->writer != NULL && s->writer != stream) {
             atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
         }
-        s->writer = stream;
+        /* Written only where it changes: the owner of a pending value looks at it without the lock. */
+        if (s->writer != stream) {
+            s->writer = stream;
+        }
         s->write_point = point;
         if (s->cause != NULL) {
             burni_cause_unref(s->cause);

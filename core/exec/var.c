@@ -297,17 +297,23 @@ int32_t burn_var_tracked(const burn_var *var)
 
 void burn_var_set_tracked(burn_var *var, int32_t tracked)
 {
+    if (var == NULL) {
+        return;
+    }
     atomic_store(&var->tracked,
                  tracked != 0 && burn_dtype_class(var->value->dtype) == BURN_CLASS_FLOAT);
 }
 
 uint64_t burn_var_id(const burn_var *var)
 {
-    return var->id;
+    return var != NULL ? var->id : 0;
 }
 
 void burn_var_set_id(burn_var *var, uint64_t id)
 {
+    if (var == NULL) {
+        return;
+    }
     var->id = id;
     var->leaf->leaf_id = id;
 }
