@@ -249,6 +249,16 @@ static void test_tracking_follows_the_device(void **state)
     burn_var_release(NULL);
 }
 
+static void test_no_variable_at_all(void **state)
+{
+    (void)state;
+    burn_var_set_tracked(NULL, 1);
+    burn_var_set_id(NULL, 7);
+    assert_int_equal(burn_var_tracked(NULL), 0);
+    assert_int_equal(burn_var_id(NULL), 0);
+    check_failed(burn_var_get(NULL), BURN_E_INVALID, "NULL", NULL);
+}
+
 /* The tape's saved values are readers too. */
 static void test_an_update_between_forward_and_backward(void **state)
 {
@@ -275,6 +285,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_sgd_step),
         CORE_TEST(test_adam_step),
         CORE_TEST(test_tracking_follows_the_device),
+        CORE_TEST(test_no_variable_at_all),
         CORE_TEST(test_an_update_between_forward_and_backward),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
