@@ -154,15 +154,20 @@ static int32_t device_memory_info(burn_backend_device *dev, uint64_t *out_free,
     return BURN_OK;
 }
 
-/* Large memory: mapped at a huge-page border, so that the kernel may back it with huge pages. */
+/*
+ * Large memory: mapped at a huge-page border, so that the kernel may back it with huge pages. More
+ * than the machine has is refused here (and by the kernel's own accounting): written to, it would
+ * cost the process its life.
+ */
 static int map_pages(burn_buffer *buffer, uint64_t bytes)
 {
     uint64_t size = (bytes + 4095) & ~UINT64_C(4095);
-    if (size < bytes || size > (uint64_t)PTRDIFF_MAX - HUGE_PAGE) {
+    uint64_t total = total_memory();
+    if (size < bytes || size > (uint64_t)PTRDIFF_MAX - HUGE_PAGE || (total > 0 && size > total)) {
         return 0;
     }
     void *memory = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         return 0;
     }

@@ -1009,6 +1009,13 @@ static void the_device(void **state)
     void *host = NULL;
     assert_int_equal(api->alloc(dev, BURN_MEMORY_DEVICE, UINT64_MAX / 2, &huge, &host, &err),
                      BURN_E_NO_MEMORY);
+    /* More than the machine has is an error of the call: writing to it would end the process. */
+    uint64_t unused = 0;
+    uint64_t total = 0;
+    assert_int_equal(api->memory_info(dev, &unused, &total, &err), BURN_OK);
+    assert_true(total > 0);
+    assert_int_equal(api->alloc(dev, BURN_MEMORY_DEVICE, total + total / 2, &huge, &host, &err),
+                     BURN_E_NO_MEMORY);
     assert_int_equal(api->signal(queue, 5, &err), BURN_OK);
     assert_int_equal(api->reached(queue, &reached, &err), BURN_OK);
     assert_int_equal(reached, 5);
