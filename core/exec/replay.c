@@ -57,6 +57,22 @@ static burn_tensor *state_value(const burni_replay *r, const burn_window *w,
     return t;
 }
 
+/* A run gets the values of variables, not the variables: it could only overwrite memory that others
+ * read. So a graph that writes is refused. */
+static int32_t refuse_writes(const burn_window *w, burn_err *err)
+{
+    for (uint32_t k = 0; k < w->n_nodes; k++) {
+        const burni_op *op = burni_op_find(burni_window_node(w, k)->op);
+        if (op != NULL && op->def.effect >= BURN_EFFECT_STATE) {
+            return burni_fail(err, BURN_E_UNSUPPORTED,
+                              "graph: node %u (%s) writes a variable, which a run cannot do; capture "
+                              "in evaluation mode, without the update",
+                              k, op->def.name);
+        }
+    }
+    return BURN_OK;
+}
+
 static int32_t bind_values(const burni_replay *r, const burn_window *w, burn_tensor **values,
                            burn_err *err)
 {
@@ -127,7 +143,10 @@ int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tenso
         return burni_fail(err, BURN_E_NO_MEMORY, "graph: out of host memory");
     }
     burn_scope_begin();
-    int32_t rc = bind_values(r, w, values, err);
+    int32_t rc = refuse_writes(w, err);
+    if (rc == BURN_OK) {
+        rc = bind_values(r, w, values, err);
+    }
     for (uint32_t k = 0; k < w->n_nodes && rc == BURN_OK; k++) {
         run_node(r, w, burni_window_node(w, k), values);
     }

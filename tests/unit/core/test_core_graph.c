@@ -182,6 +182,34 @@ static void test_gradients_are_captured(void **state)
     burn_graph_free(graph);
 }
 
+/* A run could only overwrite what others still read, so it is refused. */
+static void test_graphs_that_write_variables_do_not_run(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = burn_module_create(dev, &err);
+    burn_var *v = burn_module_add(root, "v", VEC(1, 2), 0, &err);
+    assert_non_null(v);
+    burn_scope_begin();
+    burn_tensor *x = VEC(3, 4);
+    begin();
+    (void)burn_capture_input(x, "x");
+    assert_int_equal(burn_var_assign(v, burn_mul(x, x), &err), BURN_OK);
+    burn_tensor *y = burn_neg(x);
+    burn_graph *graph = end(&y, 1, root);
+    burn_tensor *kept = burn_var_get(v);
+    burn_tensor *out = NULL;
+    burn_tensor *in = VEC(5, 6);
+    int32_t rc = burn_graph_run(graph, dev, &in, 1, state_of, root, &out, 1, &err);
+    assert_int_equal(rc, BURN_E_UNSUPPORTED);
+    check_failed(out, BURN_E_UNSUPPORTED, "assign", NULL);
+    CHECK(kept, 9, 16);
+    CHECK(burn_var_get(v), 9, 16);
+    burn_graph_free(graph);
+    burn_scope_end();
+    burn_module_free(root);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -303,6 +331,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_order_of_inputs_and_outputs),
         CORE_TEST(test_states_have_names),
         CORE_TEST(test_gradients_are_captured),
+        CORE_TEST(test_graphs_that_write_variables_do_not_run),
         CORE_TEST(test_misuse),
         CORE_TEST(test_equal_programs_have_equal_bytes),
         CORE_TEST(test_altered_bytes),

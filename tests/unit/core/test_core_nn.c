@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_core_nn.c - the tree of modules and its layers: names, paths, order, failures while building,
+ * modes, running statistics (B064).
+ */
+#include "core_test.h"
+
+#include <math.h>
+#include <string.h>
+
+static burn_module *make_root(void)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = burn_module_create(ad, &err);
+    if (root == NULL) {
+        fail_msg("%s", err.text);
+    }
+    return root;
+}
+
+static void test_names_and_paths(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    burn_module *encoder = burn_module_child(root, "encoder", &err);
+    burn_module *first = burn_module_child(encoder, "0", &err);
+    (void)burn_nn_linear(first, "query", 4, 4, 0, &err);
+    (void)burn_nn_linear(encoder, "out", 4, 2, 1, &err);
+    assert_int_equal(err.code, BURN_OK);
+    assert_ptr_equal(burn_module_find(root, "encoder.0"), first);
+    assert_ptr_equal(burn_module_find(root, ""), root);
+    assert_null(burn_module_find(root, "encoder.1"));
+    assert_null(burn_module_find(root, "encoder.0.query.weight"));
+    assert_non_null(burn_module_var(root, "encoder.0.query.weight"));
+    assert_non_null(burn_module_var(encoder, "out.bias"));
+    assert_null(burn_module_var(root, "encoder.0.query.bias"));
+    assert_null(burn_module_var(root, NULL));
+    const char *want[] = {"encoder.0.query.weight", "encoder.out.weight", "encoder.out.bias"};
+    assert_int_equal(burn_module_n_vars(root), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *path = NULL;
+        int32_t trainable = 0;
+        assert_non_null(burn_module_var_at(root, i, &path, &trainable));
+        assert_string_equal(path, want[i]);
+        assert_int_equal(trainable, 1);
+    }
+    assert_null(burn_module_var_at(root, 3, NULL, NULL));
+    assert_int_equal(burn_module_n_params(root), 16 + 8 + 2);
+    burn_module_free(root);
+    burn_module_free(NULL);
+}
+
+static void test_names_that_do_not_do(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    (void)burn_module_child(root, "a", &err);
+    const char *bad[] = {"", "a.b", "a b", "a", "\xc3\xa4", NULL};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        err = (burn_err)BURN_ERR_INIT;
+        assert_null(burn_module_child(root, bad[i], &err));
+        assert_int_equal(err.code, BURN_E_INVALID);
+        err = (burn_err)BURN_ERR_INIT;
+        assert_null(burn_module_add(root, bad[i], VEC(1), 1, &err));
+        assert_int_equal(err.code, BURN_E_INVALID);
+    }
+    char name[200];
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    assert_null(burn_module_child(root, name, &err));
+    burn_tensor *failed = burn_add(VEC(1, 2), VEC(1, 2, 3));
+    assert_null(burn_module_add(root, "w", failed, 1, &err));
+    assert_int_equal(err.code, BURN_E_SHAPE);
+    assert_int_equal(burn_module_n_vars(root), 0);
+    burn_module_free(root);
+}
+
+/* A model is built without checks in between; the first error stays. */
+static void test_building_passes_the_first_error_on(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    burn_module *bad = burn_nn_linear(root, "fc", 0, 4, 1, &err);
+    assert_null(bad);
+    assert_non_null(strstr(err.text, "linear"));
+    (void)burn_nn_linear(bad, "inner", 4, 4, 1, &err);
+    (void)burn_nn_activation(bad, "act", BURN_RELU, &err);
+    assert_non_null(strstr(err.text, "linear: sizes 0"));
+    err = (burn_err)BURN_ERR_INIT;
+    assert_null(burn_nn_conv2d(root, "conv", 3, 4, 3, &(burn_conv_opts){.struct_size = sizeof(burn_conv_opts), .groups = 2}, &err));
+    assert_non_null(strstr(err.text, "groups"));
+    assert_null(burn_nn_dropout(root, "d", 1.5, &err));
+    assert_null(burn_nn_activation(root, "act", 99, &err));
+    assert_false(burn_ok(burn_forward(NULL, VEC(1))));
+    burn_module_free(root);
+}
+
+static burn_tensor *doubled(burn_module *module, void *user, burn_tensor *x)
+{
+    (void)module;
+    return burn_mul(x, burn_scalar(*(const double *)user));
+}
+
+static burn_tensor *passed_on(burn_module *module, void *user, burn_tensor *x)
+{
+    (void)module;
+    (void)user;
+    return x;
+}
+
+static void test_containers_and_custom_layers(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    double factor = 3.0;
+    (void)burn_nn_custom(root, "a", doubled, &factor, &err);
+    (void)burn_nn_custom(root, "b", passed_on, NULL, &err);
+    (void)burn_nn_custom(root, "c", doubled, &factor, &err);
+    (void)burn_nn_flatten(root, "f", &err);
+    assert_int_equal(err.code, BURN_OK);
+    burn_tensor *x = burn_require_grad(ad, burn_reshape(VEC(1, 2, 3, 4), 3, DIMS(1, 2, 2)));
+    burn_tensor *y = burn_forward(root, x);
+    check_shape(y, 2, DIMS(1, 4));
+    CHECK(y, 9, 18, 27, 36);
+    burn_tensor *same = burn_forward(burn_module_find(root, "b"), x);
+    assert_ptr_not_equal(same, x);
+    assert_true(burn_is_tracked(same));
+    burn_release(same);
+    burn_grads *grads = burn_backward(y, NULL, 0, &err);
+    assert_non_null(grads);
+    CHECK(burn_grads_get(grads, x), 9, 9, 9, 9);
+    burn_grads_free(grads);
+    burn_module_free(root);
+}
+
+static void test_dropout_and_modes(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    (void)burn_nn_dropout(root, "d", 1.0, &err);
+    assert_int_equal(burn_module_training(root), 1);
+    CHECK(burn_forward(root, VEC(1, 2)), 0, 0);
+    burn_module_set_training(burn_module_find(root, "d"), 0); /* any module: the whole tree */
+    assert_int_equal(burn_module_training(root), 0);
+    CHECK(burn_forward(root, VEC(1, 2)), 1, 2);
+    burn_module_free(root);
+}
+
+static void test_batch_norm_keeps_statistics(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    (void)burn_nn_batch_norm(root, "n", 2, &err);
+    assert_int_equal(err.code, BURN_OK);
+    burn_tensor *x = mat(4, 2, (const float[]){1, 10, 2, 20, 3, 30, 4, 40});
+    burn_tensor *y = burn_forward(root, x);
+    CHECK_NEAR(burn_mean(y, 1, DIMS(0), 0), 1e-5, 0, 0);
+    /* running = 0.9 old + 0.1 batch; the variance unbiased: 5/3 and 500/3 */
+    CHECK_NEAR(burn_var_get(burn_module_var(root, "n.running_mean")), 1e-5, 0.25, 2.5);
+    CHECK_NEAR(burn_var_get(burn_module_var(root, "n.running_var")), 1e-5, 0.9 + 0.5 / 3,
+               0.9 + 50.0 / 3);
+    burn_module_set_training(root, 0);
+    double scale = 1 / sqrt(0.9 + 0.5 / 3 + 1e-5);
+    CHECK_NEAR(burn_slice(burn_forward(root, x), 1, 0, 1, 1), 1e-5, (1 - 0.25) * scale,
+               (2 - 0.25) * scale, (3 - 0.25) * scale, (4 - 0.25) * scale);
+    int32_t trainable = 1;
+    assert_non_null(burn_module_var_at(root, 2, NULL, &trainable));
+    assert_int_equal(trainable, 0);
+    assert_false(burn_var_tracked(burn_module_var(root, "n.running_mean")));
+    burn_module_free(root);
+}
+
+static void test_B064_one_value_per_channel(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    (void)burn_nn_batch_norm(root, "n", 2, &err);
+    burn_tensor *one = mat(1, 2, (const float[]){5, 7});
+    check_failed(burn_forward(root, one), BURN_E_SHAPE, "batch_norm", NULL);
+    check_failed(burn_forward(root, burn_reshape(one, 4, DIMS(1, 2, 1, 1))), BURN_E_SHAPE,
+                 "batch_norm", NULL);
+    CHECK(burn_var_get(burn_module_var(root, "n.running_mean")), 0, 0);
+    CHECK(burn_var_get(burn_module_var(root, "n.running_var")), 1, 1);
+    assert_true(burn_ok(burn_forward(root, burn_ones(dev, BURN_F32, 4, DIMS(1, 2, 4, 4)))));
+    burn_module_set_training(root, 0);
+    assert_true(burn_ok(burn_forward(root, one)));
+    burn_module_free(root);
+}
+
+/* Layers run, have gradients for every parameter, and leave nothing behind. */
+static void test_a_small_network(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    uint64_t before = in_use();
+    burn_scope_begin();
+    burn_module *root = make_root();
+    burn_conv_opts opts = {.struct_size = sizeof(opts), .padding = {1, 1}};
+    (void)burn_nn_conv2d(root, "conv", 1, 2, 3, &opts, &err);
+    (void)burn_nn_batch_norm(root, "norm", 2, &err);
+    (void)burn_nn_activation(root, "act", BURN_GELU, &err);
+    (void)burn_nn_max_pool2d(root, "pool", 2, 2, &err);
+    (void)burn_nn_flatten(root, "flat", &err);
+    (void)burn_nn_linear(root, "fc", 8, 3, 1, &err);
+    (void)burn_nn_layer_norm(root, "ln", 3, &err);
+    assert_int_equal(err.code, BURN_OK);
+    burn_tensor *x = burn_random_normal(dev, BURN_F32, 4, DIMS(2, 1, 4, 4));
+    burn_tensor *y = burn_forward(root, x);
+    check_shape(y, 2, DIMS(2, 3));
+    burn_grads *grads = burn_backward(burn_mul(y, y), NULL, 0, &err);
+    if (grads == NULL) {
+        fail_msg("%s", err.text);
+    }
+    const char *path = NULL;
+    int32_t trainable = 0;
+    burn_var *v;
+    for (uint32_t i = 0; (v = burn_module_var_at(root, i, &path, &trainable)) != NULL; i++) {
+        burn_tensor *g = burn_grads_get_var(grads, v);
+        if ((g != NULL) != (trainable != 0)) {
+            fail_msg("%s: %s gradient", path, g != NULL ? "a" : "no");
+        }
+        if (g != NULL) {
+            assert_int_equal(burn_numel(g), burn_numel(burn_var_get(v)));
+            assert_true(isfinite(burn_item(burn_sum(g, 0, NULL, 0), NULL)));
+        }
+    }
+    burn_grads_free(grads);
+    burn_scope_end();
+    burn_module_free(root);
+    assert_int_equal(in_use(), before);
+}
+
+static void test_initial_values(void **state)
+{
+    (void)state;
+    double v[1000];
+    burn_tensor *t = burn_nn_init(dev, BURN_F32, 1, DIMS(1000), BURN_INIT_KAIMING_UNIFORM, 1.0, 0,
+                                  12, 0);
+    assert_int_equal(burn_read_f64(t, v, 1000, NULL), BURN_OK);
+    double most = 0;
+    for (int i = 0; i < 1000; i++) {
+        most = fabs(v[i]) > most ? fabs(v[i]) : most;
+    }
+    assert_true(most <= 0.5 && most > 0.45); /* sqrt(3) / sqrt(12) */
+    t = burn_nn_init(dev, BURN_F32, 1, DIMS(1000), BURN_INIT_XAVIER_NORMAL, 1.0, 0, 30, 20);
+    double deviation = sqrt(burn_item(burn_var_of(t, 0, NULL, 0, 1), NULL));
+    assert_true(fabs(deviation - 0.2) < 0.02);
+    CHECK(burn_nn_init(dev, BURN_F32, 1, DIMS(2), BURN_INIT_CONSTANT, 7, 0, 0, 0), 7, 7);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        CORE_TEST(test_names_and_paths),
+        CORE_TEST(test_names_that_do_not_do),
+        CORE_TEST(test_building_passes_the_first_error_on),
+        CORE_TEST(test_containers_and_custom_layers),
+        CORE_TEST(test_dropout_and_modes),
+        CORE_TEST(test_batch_norm_keeps_statistics),
+        CORE_TEST(test_B064_one_value_per_channel),
+        CORE_TEST(test_a_small_network),
+        CORE_TEST(test_initial_values),
+    };
+    return core_test_main(argc, argv, tests, COUNT(tests));
+}
