@@ -35,7 +35,7 @@ static void look_at(const burn_graph *graph, size_t size)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+static void try_bytes(const void *bytes, size_t size)
 {
     burn_err err = BURN_ERR_INIT;
     burn_graph *graph = burn_graph_from_bytes(bytes, size, &err);
@@ -43,9 +43,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         if (err.code >= 0 || err.text[0] == '\0') {
             abort(); /* an error without cause */
         }
-        return 0;
+        return;
     }
     look_at(graph, size);
     burn_graph_free(graph);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    try_bytes(bytes, size);
+    if (size < sizeof(burn_window)) {
+        return 0;
+    }
+    uint8_t *copy = malloc(size);
+    if (copy == NULL) {
+        return 0;
+    }
+    memcpy(copy, bytes, size);
+    burn_window *w = (burn_window *)(void *)copy;
+    w->total_size = size;
+    w->hash_absolute = UINT64_C(14695981039346656037);
+    for (size_t i = sizeof(*w); i < size; i++) {
+        w->hash_absolute = (w->hash_absolute ^ copy[i]) * UINT64_C(1099511628211);
+    }
+    try_bytes(copy, size);
+    free(copy);
     return 0;
 }
