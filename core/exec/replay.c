@@ -64,10 +64,11 @@ static int32_t refuse_writes(const burn_window *w, burn_err *err)
     for (uint32_t k = 0; k < w->n_nodes; k++) {
         const burni_op *op = burni_op_find(burni_window_node(w, k)->op);
         if (op != NULL && op->def.effect >= BURN_EFFECT_STATE) {
-            return burni_fail(err, BURN_E_UNSUPPORTED,
-                              "graph: node %u (%s) writes a variable, which a run cannot do; capture "
-                              "in evaluation mode, without the update",
-                              k, op->def.name);
+            return burni_fail(
+                err, BURN_E_UNSUPPORTED,
+                "graph: node %u (%s) writes a variable, which a run cannot do; capture "
+                "in evaluation mode, without the update",
+                k, op->def.name);
         }
     }
     return BURN_OK;

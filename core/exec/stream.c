@@ -324,7 +324,8 @@ static void publish(burni_stream *stream, const burni_launch *launch, uint64_t p
         if (s->writer != NULL && s->writer != stream) {
             atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
         }
-        /* Written only where it changes: the owner of a pending value looks at it without the lock. */
+        /* Written only where it changes: the owner of a pending value looks at it without the lock.
+         */
         if (s->writer != stream) {
             s->writer = stream;
         }

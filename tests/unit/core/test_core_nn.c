@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_nn.c - the tree of modules and its layers: names, paths, order, failures while building,
- * modes, running statistics (B064).
+ * test_core_nn.c - the tree of modules and its layers: names, paths, order, failures while
+ * building, modes, running statistics (B064).
  */
 #include "core_test.h"
 
@@ -90,7 +90,9 @@ static void test_building_passes_the_first_error_on(void **state)
     (void)burn_nn_activation(bad, "act", BURN_RELU, &err);
     assert_non_null(strstr(err.text, "linear: sizes 0"));
     err = (burn_err)BURN_ERR_INIT;
-    assert_null(burn_nn_conv2d(root, "conv", 3, 4, 3, &(burn_conv_opts){.struct_size = sizeof(burn_conv_opts), .groups = 2}, &err));
+    assert_null(burn_nn_conv2d(
+        root, "conv", 3, 4, 3,
+        &(burn_conv_opts){.struct_size = sizeof(burn_conv_opts), .groups = 2}, &err));
     assert_non_null(strstr(err.text, "groups"));
     assert_null(burn_nn_dropout(root, "d", 1.5, &err));
     assert_null(burn_nn_activation(root, "act", 99, &err));
