@@ -249,15 +249,19 @@ static uint32_t put_bytes(writer *p, const void *bytes, uint32_t size)
     return at;
 }
 
+/* Offsets in a window have 32 bits; this leaves room for everything else. */
+#define MAX_CONSTANT_BYTES (UINT64_C(1) << 30)
+
 static int32_t put_data(writer *p, const captured_value *v, const burni_capture_names *names,
                         burn_window_value *out, burn_err *err)
 {
     const burn_tensor *t = v->t;
     uint64_t size = (uint64_t)t->numel * burn_dtype_size(t->dtype);
-    if (size > (UINT64_C(1) << 30)) {
+    if (size + p->bytes > MAX_CONSTANT_BYTES) {
         return burni_fail(err, BURN_E_LIMIT,
-                          "capture: a constant of %llu bytes; make it a variable of the module",
-                          (unsigned long long)size);
+                          "capture: constants of more than %llu bytes, the last has %llu; make it a "
+                          "variable of the module",
+                          (unsigned long long)MAX_CONSTANT_BYTES, (unsigned long long)size);
     }
     out->name_offset = p->bytes;
     out->name_size = (uint32_t)size;
