@@ -200,6 +200,7 @@ void burni_handle_free(burn_tensor *t)
         burni_free(t);
         return;
     }
+    atomic_store_explicit(&t->refs, 0, memory_order_relaxed);
     t->next = thread->free_handles;
     thread->free_handles = t;
 }

@@ -129,7 +129,8 @@ void burn_scope_end_with(burn_tensor *const *results, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         /* Only what this scope holds moves out; a result of an outer scope stays where it is. */
         if (results[i] != NULL && results[i]->scope_slot > floor &&
-            results[i]->scope_slot != UINT32_MAX) {
+            results[i]->scope_slot <= thread->n_items &&
+            thread->scope_items[results[i]->scope_slot - 1] == results[i]) {
             thread->scope_items[results[i]->scope_slot - 1] = NULL;
             results[i]->scope_slot = UINT32_MAX;
         }
@@ -180,7 +181,8 @@ burn_tensor *burn_keep(burn_tensor *t)
 
 void burn_release(burn_tensor *t)
 {
-    if (t == NULL) {
+    /* A handle on a free list has no references: a second release of one is left alone. */
+    if (t == NULL || atomic_load_explicit(&t->refs, memory_order_acquire) == 0) {
         return;
     }
     if (t->scope_slot != 0 && burni_thread_current != NULL) {

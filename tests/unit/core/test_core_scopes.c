@@ -7,6 +7,8 @@
  */
 #include "core_test.h"
 
+#include <pthread.h>
+
 #include "base/alloc.h"
 #include "tensor/tensor.h"
 
@@ -142,9 +144,9 @@ static void test_every_call_returns_a_fresh_handle(void **state)
 {
     (void)state;
     burn_tensor *x = VEC(1, 2);
-    burn_tensor *same[] = {burn_reshape(x, 1, DIMS(2)), burn_cast(x, BURN_F32), burn_detach(x),
-                           burn_to_device(x, dev), burn_expand_to(x, 1, DIMS(2)),
-                           burn_permute(x, 1, DIMS(0))};
+    burn_tensor *same[] = {
+        burn_reshape(x, 1, DIMS(2)), burn_cast(x, BURN_F32),        burn_detach(x),
+        burn_to_device(x, dev),      burn_expand_to(x, 1, DIMS(2)), burn_permute(x, 1, DIMS(0))};
     for (size_t i = 0; i < COUNT(same); i++) {
         assert_ptr_not_equal(same[i], x);
         CHECK(same[i], 1, 2);
@@ -223,6 +225,48 @@ static void test_move_under_the_tape(void **state)
     burn_grads_free(grads);
 }
 
+/* The contract forbids it; still, two tensors must not come to share a handle. */
+static void test_a_second_release_is_left_alone(void **state)
+{
+    (void)state;
+    burn_tensor *kept = burn_keep(VEC(1, 2));
+    burn_release(kept);
+    burn_release(kept);
+    burn_tensor *scoped = VEC(3, 4);
+    burn_release(scoped);
+    burn_release(scoped);
+    burn_tensor *a = VEC(5, 6);
+    burn_tensor *b = VEC(7, 8);
+    assert_ptr_not_equal(a, b);
+    CHECK(a, 5, 6);
+    CHECK(b, 7, 8);
+}
+
+static void *end_with(void *stranger)
+{
+    burn_scope_begin();
+    burn_tensor *own = VEC(1);
+    burn_tensor *const results[] = {own, stranger};
+    burn_scope_end_with(results, 2);
+    return NULL;
+}
+
+/* A result that another thread's scope holds stays there. */
+static void test_results_of_another_thread_stay_there(void **state)
+{
+    (void)state;
+    burn_scope_begin();
+    burn_tensor *last = NULL;
+    for (int i = 0; i < 2000; i++) {
+        last = VEC(9);
+    }
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, end_with, last), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    CHECK(last, 9);
+    burn_scope_end();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +283,8 @@ int main(int argc, char **argv)
         CORE_TEST(test_move_into_decompositions_and_views),
         CORE_TEST(test_move_into_a_call_that_fails),
         CORE_TEST(test_move_under_the_tape),
+        CORE_TEST(test_a_second_release_is_left_alone),
+        CORE_TEST(test_results_of_another_thread_stay_there),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
