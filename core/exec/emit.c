@@ -474,11 +474,13 @@ static int32_t no_row(const burni_emission *e, const burni_resolved *resolved, b
                       resolved->why);
 }
 
-/* Which inputs the kernel may overwrite: handed over, seen by nobody else, not kept by the tape. */
+/* Which inputs the kernel may overwrite: handed over, seen by nobody else, not kept by the tape nor
+ * by a capture, which may have to write them down as constants at its end. */
 static uint32_t overwritable(const burni_emission *e)
 {
     uint32_t moved = 0;
-    for (uint32_t i = 0; i < e->n_in && i < 32 && !e->taped; i++) {
+    int kept = e->taped || e->thread->capture != NULL;
+    for (uint32_t i = 0; i < e->n_in && i < 32 && !kept; i++) {
         const burn_tensor *t = e->in[i];
         if ((e->moved >> i & 1) != 0 && e->used[i] == t &&
             atomic_load_explicit(&t->refs, memory_order_acquire) == 1) {

@@ -338,6 +338,25 @@ static void test_altered_bytes(void **state)
     CHECK(burn_add(VEC(1), VEC(2)), 3);
 }
 
+/* A constant that was handed to its op is written down with the values that the op read. */
+static void test_a_moved_constant(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *in = VEC(0, 0, 0);
+    burn_tensor *x = burn_keep(burn_add(VEC(4, 9, 16), burn_scalar(0.0)));
+    assert_int_equal(burn_capture_begin(&err), BURN_OK);
+    (void)burn_capture_input(in, "in");
+    burn_tensor *y = burn_add(burn_sqrt(burn_move(x)), in);
+    burn_graph *graph = burn_capture_end(&y, 1, NULL, &err);
+    assert_non_null(graph);
+    CHECK(y, 2, 3, 4);
+    burn_tensor *out = NULL;
+    assert_int_equal(burn_graph_run(graph, dev, &in, 1, NULL, NULL, &out, 1, &err), BURN_OK);
+    CHECK(out, 2, 3, 4);
+    burn_graph_free(graph);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +366,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_states_have_names),
         CORE_TEST(test_gradients_are_captured),
         CORE_TEST(test_graphs_that_write_variables_do_not_run),
+        CORE_TEST(test_a_moved_constant),
         CORE_TEST(test_misuse),
         CORE_TEST(test_equal_programs_have_equal_bytes),
         CORE_TEST(test_altered_bytes),
