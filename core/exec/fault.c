@@ -89,8 +89,8 @@ static void collect(burni_device *device, const burni_launch *launch, found *lis
     list->full = 0;
     for (uint32_t i = 0; i < launch->n_in; i++) {
         burni_storage *s = launch->storages[i];
-        burni_fault *f = s != NULL && (i >= 32 || (launch->overwrite >> i & 1) == 0) ? s->fault
-                                                                                     : NULL;
+        burni_fault *f =
+            s != NULL && (i >= 32 || (launch->overwrite >> i & 1) == 0) ? s->fault : NULL;
         if (f == NULL) {
             continue;
         }

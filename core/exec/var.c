@@ -238,8 +238,7 @@ static int32_t prepare_write(burni_thread *thread, burn_var *var, burn_err *err)
 }
 
 int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
-                        burn_var *const *vars, burn_tensor *const *in, uint32_t n_in,
-                        burn_err *err)
+                        burn_var *const *vars, burn_tensor *const *in, uint32_t n_in, burn_err *err)
 {
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);

@@ -258,16 +258,17 @@ static int32_t put_data(writer *p, const captured_value *v, const burni_capture_
     const burn_tensor *t = v->t;
     uint64_t size = (uint64_t)t->numel * burn_dtype_size(t->dtype);
     if (size + p->bytes > MAX_CONSTANT_BYTES) {
-        return burni_fail(err, BURN_E_LIMIT,
-                          "capture: constants of more than %llu bytes, the last has %llu; make it a "
-                          "variable of the module",
-                          (unsigned long long)MAX_CONSTANT_BYTES, (unsigned long long)size);
+        return burni_fail(
+            err, BURN_E_LIMIT,
+            "capture: constants of more than %llu bytes, the last has %llu; make it a "
+            "variable of the module",
+            (unsigned long long)MAX_CONSTANT_BYTES, (unsigned long long)size);
     }
     out->name_offset = p->bytes;
     out->name_size = (uint32_t)size;
     if (p->base != NULL) {
-        int32_t rc = names->bytes(names->user, t, p->base + p->w->bytes_offset + p->bytes, size,
-                                  err);
+        int32_t rc =
+            names->bytes(names->user, t, p->base + p->w->bytes_offset + p->bytes, size, err);
         if (rc != BURN_OK) {
             return rc;
         }

@@ -57,8 +57,7 @@ static burni_page *page_new(burni_pool *pool, uint64_t bytes, uint32_t open, bur
     if (!reserve(pool, bytes)) {
         (void)burni_fail(err, BURN_E_NO_MEMORY,
                          "out of device memory: %llu more bytes would exceed the limit of %llu",
-                         (unsigned long long)bytes,
-                         (unsigned long long)atomic_load(&pool->limit));
+                         (unsigned long long)bytes, (unsigned long long)atomic_load(&pool->limit));
         return NULL;
     }
     burni_page *page = burni_calloc(1, sizeof(*page));
@@ -172,8 +171,8 @@ static burni_block *take_slow(burni_pool *pool, burni_cache *cache, uint32_t kla
     if (block != NULL) {
         return block;
     }
-    int small = burni_pool_class_bytes(klass) <= BURNI_SMALL_BLOCK &&
-                pool->limits.suballoc_align != 0;
+    int small =
+        burni_pool_class_bytes(klass) <= BURNI_SMALL_BLOCK && pool->limits.suballoc_align != 0;
     /* A first failure is no error yet, so the caller's sink stays untouched. */
     burn_err first = BURN_ERR_INIT;
     block = small ? cut_small(pool, cache, klass, &first) : whole_page(pool, klass, &first);
@@ -191,8 +190,7 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
     if (klass >= BURNI_N_CLASSES || bytes > pool->limits.max_binding) {
         (void)burni_fail(err, BURN_E_NO_MEMORY,
                          "a tensor of %llu bytes is larger than the device's limit of %llu",
-                         (unsigned long long)bytes,
-                         (unsigned long long)pool->limits.max_binding);
+                         (unsigned long long)bytes, (unsigned long long)pool->limits.max_binding);
         return NULL;
     }
     burni_block *block = cache->free[klass];
@@ -205,8 +203,8 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
         }
     }
     block->owner = cache;
-    int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) +
-                  (int64_t)block->bytes;
+    int64_t now =
+        atomic_load_explicit(&cache->in_use, memory_order_relaxed) + (int64_t)block->bytes;
     atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
     now -= atomic_load_explicit(&cache->given_back, memory_order_relaxed);
     if (now > atomic_load_explicit(&cache->peak, memory_order_relaxed)) {
@@ -219,8 +217,8 @@ void burni_pool_give(burni_cache *cache, burni_block *block)
 {
     block->next = cache->free[block->klass];
     cache->free[block->klass] = block;
-    int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) -
-                  (int64_t)block->bytes;
+    int64_t now =
+        atomic_load_explicit(&cache->in_use, memory_order_relaxed) - (int64_t)block->bytes;
     atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
 }
 

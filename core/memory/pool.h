@@ -16,15 +16,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define BURNI_N_CLASSES 160
+#define BURNI_N_CLASSES   160
 #define BURNI_SMALL_BLOCK (256u * 1024u)
-#define BURNI_PAGE (2u * 1024u * 1024u)
+#define BURNI_PAGE        (2u * 1024u * 1024u)
 
 typedef struct burni_page {
     burn_buffer *buffer;
     char *host; /* NULL when the host cannot reach it */
     uint64_t bytes;
-    uint64_t used; /* bytes handed out so far, for pages that are cut */
+    uint64_t used;   /* bytes handed out so far, for pages that are cut */
     uint32_t blocks; /* cut so far */
     uint32_t idle;   /* while trimming: how many of them lie in free lists */
     uint32_t open;   /* a cache still cuts from it */
@@ -38,7 +38,7 @@ typedef struct burni_block {
     uint64_t bytes;
     uint32_t klass;
     uint32_t zero;
-    uint64_t ready; /* in the shared list: index of the snapshot that must pass */
+    uint64_t ready;            /* in the shared list: index of the snapshot that must pass */
     struct burni_cache *owner; /* whose counters hold it while it is in use */
     struct burni_block *next;
 } burni_block;

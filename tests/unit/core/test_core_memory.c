@@ -237,9 +237,12 @@ static void test_a_limit_and_variables(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CORE_TEST(test_B244_memory_is_flat_over_steps), CORE_TEST(test_B244_alternating_sizes),
-        CORE_TEST(test_B244_short_lived_threads),       CORE_TEST(test_trim_gives_pages_back),
-        CORE_TEST(test_a_limit),                        CORE_TEST(test_a_limit_and_variables),
+        CORE_TEST(test_B244_memory_is_flat_over_steps),
+        CORE_TEST(test_B244_alternating_sizes),
+        CORE_TEST(test_B244_short_lived_threads),
+        CORE_TEST(test_trim_gives_pages_back),
+        CORE_TEST(test_a_limit),
+        CORE_TEST(test_a_limit_and_variables),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }

@@ -243,8 +243,8 @@ static void test_initial_values(void **state)
 {
     (void)state;
     double v[1000];
-    burn_tensor *t = burn_nn_init(dev, BURN_F32, 1, DIMS(1000), BURN_INIT_KAIMING_UNIFORM, 1.0, 0,
-                                  12, 0);
+    burn_tensor *t =
+        burn_nn_init(dev, BURN_F32, 1, DIMS(1000), BURN_INIT_KAIMING_UNIFORM, 1.0, 0, 12, 0);
     assert_int_equal(burn_read_f64(t, v, 1000, NULL), BURN_OK);
     double most = 0;
     for (int i = 0; i < 1000; i++) {

@@ -202,8 +202,8 @@ static burn_tensor *strided(uint32_t kind)
 static void test_strided_inputs_give_the_bits_of_dense_ones(void **state)
 {
     (void)state;
-    const unary_fn fns[] = {burn_neg, burn_relu, softmax1, sum1,  with_itself, norm,   product,
-                            chosen,   cast_f64,  taken,    joined, padded,     burn_copy};
+    const unary_fn fns[] = {burn_neg, burn_relu, softmax1, sum1,   with_itself, norm,     product,
+                            chosen,   cast_f64,  taken,    joined, padded,      burn_copy};
     for (uint32_t kind = 0; kind < 6; kind++) {
         for (size_t f = 0; f < COUNT(fns); f++) {
             burn_scope_begin();
@@ -217,17 +217,17 @@ static void test_strided_inputs_give_the_bits_of_dense_ones(void **state)
 static void test_B044_convolution_of_a_permuted_input(void **state)
 {
     (void)state;
-    burn_tensor *x = burn_permute(burn_sin(count_up(dev, 4, DIMS(1, 3, 3, 3), 0)), 4,
-                                  DIMS(0, 3, 1, 2));
+    burn_tensor *x =
+        burn_permute(burn_sin(count_up(dev, 4, DIMS(1, 3, 3, 3), 0)), 4, DIMS(0, 3, 1, 2));
     burn_tensor *w = burn_cos(count_up(dev, 4, DIMS(2, 3, 3, 3), 0));
     burn_conv_opts opts = {.struct_size = sizeof(opts), .padding = {1, 1}};
     check_same(burn_conv2d(x, w, NULL, &opts), burn_conv2d(burn_copy(x), w, NULL, &opts));
-    burn_tensor *wt = burn_permute(burn_cos(count_up(dev, 4, DIMS(3, 3, 3, 2), 0)), 4,
-                                   DIMS(3, 2, 0, 1));
+    burn_tensor *wt =
+        burn_permute(burn_cos(count_up(dev, 4, DIMS(3, 3, 3, 2), 0)), 4, DIMS(3, 2, 0, 1));
     check_same(burn_conv2d(x, wt, NULL, &opts),
                burn_conv2d(burn_copy(x), burn_copy(wt), NULL, &opts));
-    burn_tensor *flat = burn_permute(burn_sin(count_up(dev, 4, DIMS(1, 1, 1, 672), 0)), 4,
-                                     DIMS(0, 3, 1, 2));
+    burn_tensor *flat =
+        burn_permute(burn_sin(count_up(dev, 4, DIMS(1, 1, 1, 672), 0)), 4, DIMS(0, 3, 1, 2));
     burn_tensor *weight = burn_require_grad(ad, burn_cos(count_up(dev, 4, DIMS(2, 672, 1, 1), 0)));
     burn_grads *a = burn_backward(burn_conv2d(flat, weight, NULL, NULL), NULL, 0, NULL);
     burn_grads *b = burn_backward(burn_conv2d(burn_copy(flat), weight, NULL, NULL), NULL, 0, NULL);
