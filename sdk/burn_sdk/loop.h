@@ -32,20 +32,20 @@ typedef struct burn_loop {
 /* Number of elements of a shape; 1 for rank 0. */
 static inline int64_t burn_dims_count(uint32_t rank, const int64_t *dims)
 {
-    int64_t count = 1;
+    uint64_t count = 1; /* unsigned: beside a dim of 0 the others may multiply to anything */
     for (uint32_t i = 0; i < rank; i++) {
-        count *= dims[i];
+        count *= (uint64_t)dims[i];
     }
-    return count;
+    return (int64_t)count;
 }
 
 /* Strides of a dense row-major shape. */
 static inline void burn_dims_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
-    int64_t step = 1;
+    uint64_t step = 1;
     for (uint32_t i = rank; i > 0; i--) {
-        strides[i - 1] = step;
-        step *= dims[i - 1];
+        strides[i - 1] = (int64_t)step;
+        step *= (uint64_t)dims[i - 1];
     }
 }
 
