@@ -63,6 +63,7 @@ static burn_graph *capture_inference(burn_module *net, burn_err *err)
     const int64_t dims[4] = {1, 1, 28, 28};
     burn_device *device = burn_device_inner(burn_module_device(net));
     burn_tensor *image = burn_tensor_from_data(device, BURN_U8, 4, dims, pixels);
+    burn_module_set_training(net, 0);
     burn_no_grad_begin();
     burn_capture_begin(err);
     burn_capture_input(image, "image");
@@ -93,6 +94,14 @@ static int fail(const char *what, const burn_err *err)
     return 1;
 }
 
+/* A whole number of at least `least`; 0 when the text is none. */
+static int number(const char *text, long least, long *out)
+{
+    char *end;
+    *out = strtol(text, &end, 10);
+    return end != text && *end == '\0' && *out >= least;
+}
+
 int main(int argc, char **argv)
 {
     const char *data = "examples/data/mnist";
@@ -105,11 +114,9 @@ int main(int argc, char **argv)
             data = value;
         } else if (value != NULL && strcmp(argv[i], "--out") == 0) {
             out = value;
-        } else if (value != NULL && strcmp(argv[i], "--epochs") == 0) {
-            epochs = strtol(value, NULL, 10);
-        } else if (value != NULL && strcmp(argv[i], "--batches") == 0) {
-            batches = strtol(value, NULL, 10);
-        } else {
+        } else if (value == NULL ||
+                   !((strcmp(argv[i], "--epochs") == 0 && number(value, 1, &epochs)) ||
+                     (strcmp(argv[i], "--batches") == 0 && number(value, 0, &batches)))) {
             fprintf(stderr, "usage: mnist [--data DIR] [--epochs N] [--batches N] [--out FILE]\n");
             return 2;
         }
