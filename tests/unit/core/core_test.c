@@ -32,7 +32,9 @@ int core_test_main(int argc, char **argv, const struct CMUnitTest *tests, size_t
     }
     ad = burn_device_autodiff(dev);
     on_mock = strncmp(argv[1], "mock", 4) == 0;
-    return _cmocka_run_group_tests(argv[0], tests, n, NULL, NULL);
+    int rc = _cmocka_run_group_tests(argv[0], tests, n, NULL, NULL);
+    burn_shutdown();
+    return rc;
 }
 
 int core_setup(void **state)
