@@ -127,6 +127,10 @@ burn_tensor *burn_bernoulli(burn_device *device, uint8_t dtype, uint32_t rank, c
     if (!shape_attrs(&a, dtype, rank, dims)) {
         return bad_rank(BURN_OP_BERNOULLI, rank);
     }
+    if (!(p >= 0.0 && p <= 1.0)) {
+        return burni_call_fail(BURN_OP_BERNOULLI, BURN_E_INVALID,
+                               "bernoulli: the probability %g is not in 0..1", p);
+    }
     burn_tensor *in[3] = {burn_scalar(p), NULL, NULL};
     reserve(BURN_F64, burni_numel(rank, dims), &in[1], &in[2]);
     return burni_call(device, BURN_OP_BERNOULLI, &a, in, 3);

@@ -126,7 +126,14 @@ burn_tensor *burn_flip(burn_tensor *x, uint32_t n_axes, const int64_t *axes)
     }
     a.n_axes = n_axes;
     for (uint32_t i = 0; i < n_axes; i++) {
-        a.axes[i] = burni_wrap_axis(x, axes[i]);
+        /* Insertion keeps them sorted, as the op asks for; the caller's order means nothing. */
+        int64_t axis = burni_wrap_axis(x, axes[i]);
+        uint32_t at = i;
+        while (at > 0 && a.axes[at - 1] > axis) {
+            a.axes[at] = a.axes[at - 1];
+            at--;
+        }
+        a.axes[at] = axis;
     }
     return burni_call(NULL, BURN_OP_FLIP, &a, &x, 1);
 }
