@@ -84,6 +84,12 @@ burn_graph *burn_capture_end(burn_tensor *const *outputs, uint32_t n_outputs, bu
     }
     burni_capture *capture = thread->capture;
     burni_capture_names names = {state_name, constant_bytes, states};
+    if (outputs == NULL && n_outputs > 0) {
+        thread->capture = NULL;
+        burni_capture_free(capture);
+        (void)burni_fail(err, BURN_E_INVALID, "capture: the outputs are NULL");
+        return NULL;
+    }
     burn_graph *graph = burni_calloc(1, sizeof(*graph));
     burn_tensor **own = burni_calloc(n_outputs, sizeof(*own));
     burn_scope_begin();
@@ -200,6 +206,9 @@ int32_t burn_graph_run(const burn_graph *graph, burn_device *device, burn_tensor
     err = err != NULL ? err : &local;
     if (graph == NULL || device == NULL || thread == NULL) {
         return burni_fail(err, BURN_E_INVALID, "graph: the graph or the device is NULL");
+    }
+    if ((inputs == NULL && n_inputs > 0) || (outputs == NULL && n_outputs > 0)) {
+        return burni_fail(err, BURN_E_INVALID, "graph: the inputs or the outputs are NULL");
     }
     burni_replay replay = {thread, device, inputs, n_inputs, 0, state, user};
     return burni_window_run(&replay, graph->window, outputs, n_outputs, err);

@@ -226,8 +226,13 @@ static void test_misuse(void **state)
     burn_tensor *scalar = burn_scalar(1.0);
     assert_null(burn_capture_end(&scalar, 1, NULL, &err));
     assert_int_equal(err.code, BURN_E_INVALID);
+    begin();
+    assert_null(burn_capture_end(NULL, 3, NULL, &err));
+    assert_int_equal(err.code, BURN_E_INVALID);
     burn_graph *graph = sample_graph();
     burn_tensor *out[2];
+    assert_int_equal(burn_graph_run(graph, dev, NULL, 1, NULL, NULL, out, 1, &err), BURN_E_INVALID);
+    assert_int_equal(burn_graph_run(graph, dev, &x, 1, NULL, NULL, NULL, 1, &err), BURN_E_INVALID);
     assert_int_equal(burn_graph_run(graph, dev, NULL, 0, NULL, NULL, out, 1, &err), BURN_E_INVALID);
     check_failed(out[0], BURN_E_INVALID, "inputs", NULL);
     assert_int_equal(burn_graph_run(graph, dev, &x, 1, NULL, NULL, out, 2, &err), BURN_E_INVALID);
