@@ -157,11 +157,17 @@ static void storage_dead(burni_storage *s)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* Masks speak of the first 32 inputs; a variadic op may have more. */
+static int has_bit(uint32_t mask, uint32_t i)
+{
+    return i < 32 && (mask >> i & 1) != 0;
+}
+
 static burni_cause *cause_of_inputs(const burni_launch *launch)
 {
     for (uint32_t i = 0; i < launch->n_in; i++) {
         burni_storage *s = launch->storages[i];
-        if (s != NULL && (launch->overwrite >> i & 1) == 0 &&
+        if (s != NULL && !has_bit(launch->overwrite, i) &&
             atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
             return s->cause;
         }
@@ -205,7 +211,7 @@ static void reuse_input(const burni_launch *launch)
     }
     for (uint32_t i = 0; i < launch->n_in; i++) {
         burni_storage *in = launch->storages[i];
-        if ((mask >> i & 1) == 0 || in == NULL || in->is_var || in->block == NULL ||
+        if (!has_bit(mask, i) || in == NULL || in->is_var || in->block == NULL ||
             in->block->bytes < out->bytes || in->fault != NULL ||
             launch->operands[i].offset != 0 ||
             launch->operands[i].layout != BURN_LAYOUT_CONTIGUOUS) {
@@ -216,7 +222,7 @@ static void reuse_input(const burni_launch *launch)
             uses += launch->storages[k] == in;
         }
         uint64_t refs = atomic_load_explicit(&in->refs, memory_order_acquire);
-        int last_handle = (launch->moved >> i & 1) != 0 && refs == 1 && uses == 1;
+        int last_handle = has_bit(launch->moved, i) && refs == 1 && uses == 1;
         if (!last_handle && refs != uses * BURNI_RECORD_REF) {
             continue;
         }
@@ -483,7 +489,7 @@ static int is_overwritten(const burni_launch *launch, const burni_storage *s)
 {
     int overwritten = 0;
     for (uint32_t i = 0; i < launch->n_in && i < 32; i++) {
-        overwritten |= launch->storages[i] == s && (launch->overwrite >> i & 1) != 0;
+        overwritten |= launch->storages[i] == s && has_bit(launch->overwrite, i);
     }
     return overwritten;
 }

@@ -642,6 +642,8 @@ static int save_limited(const char *to)
         return 2;
     }
     int32_t rc = burn_save(m, to, NULL, &err);
+    burn_module_free(m);
+    burn_shutdown();
     return rc == BURN_E_IO && err.text[0] != '\0' ? 0 : 3;
 }
 
