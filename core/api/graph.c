@@ -9,13 +9,53 @@
 #include "exec/var.h"
 
 #include <burn/graph.h>
-#include <stdio.h>
 #include <string.h>
 
 struct burn_graph {
     burn_window *window;
-    char name[128]; /* scratch for burn_graph_input */
+    char *names; /* of the inputs, one behind the other, each with its NUL */
 };
+
+static uint32_t count(const burn_graph *graph, uint32_t flag);
+
+/* Copies the inputs' names, which end in no NUL inside a window. 0: out of memory. */
+static int copy_names(burn_graph *graph)
+{
+    const burn_window *w = graph->window;
+    size_t size = 1;
+    for (uint32_t i = 0; i < w->n_values; i++) {
+        const burn_window_value *v = burni_window_value(w, i);
+        size += (v->flags & BURN_VALUE_INPUT) != 0 ? (size_t)v->name_size + 1 : 0;
+    }
+    graph->names = burni_calloc(1, size);
+    char *p = graph->names;
+    for (uint32_t i = 0; p != NULL && i < w->n_values; i++) {
+        const burn_window_value *v = burni_window_value(w, i);
+        if ((v->flags & BURN_VALUE_INPUT) != 0) {
+            memcpy(p, burni_window_bytes(w, v->name_offset), v->name_size);
+            p += v->name_size + 1;
+        }
+    }
+    return graph->names != NULL;
+}
+
+/* Takes over a window; on failure the window is freed. */
+static burn_graph *graph_of(burn_window *window, burn_err *err)
+{
+    burn_graph *graph = window != NULL ? burni_calloc(1, sizeof(*graph)) : NULL;
+    if (graph != NULL) {
+        graph->window = window;
+        if (copy_names(graph)) {
+            return graph;
+        }
+    }
+    if (window != NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "graph: out of host memory");
+    }
+    burni_free(window);
+    burni_free(graph);
+    return NULL;
+}
 
 int32_t burn_capture_begin(burn_err *err)
 {
@@ -90,31 +130,28 @@ burn_graph *burn_capture_end(burn_tensor *const *outputs, uint32_t n_outputs, bu
         (void)burni_fail(err, BURN_E_INVALID, "capture: the outputs are NULL");
         return NULL;
     }
-    burn_graph *graph = burni_calloc(1, sizeof(*graph));
+    burn_window *window = NULL;
     burn_tensor **own = burni_calloc(n_outputs, sizeof(*own));
     burn_scope_begin();
-    if (graph == NULL || own == NULL) {
+    if (own == NULL) {
         (void)burni_fail(err, BURN_E_NO_MEMORY, "capture: no memory");
         thread->capture = NULL;
     } else {
         own_outputs(capture, outputs, n_outputs, own);
         thread->capture = NULL;
-        graph->window = burni_capture_finish(capture, own, n_outputs, &names, err);
+        window = burni_capture_finish(capture, own, n_outputs, &names, err);
     }
     burn_scope_end();
     burni_capture_free(capture);
     burni_free(own);
-    if (graph != NULL && graph->window == NULL) {
-        burni_free(graph);
-        graph = NULL;
-    }
-    return graph;
+    return graph_of(window, err);
 }
 
 void burn_graph_free(burn_graph *graph)
 {
     if (graph != NULL) {
         burni_free(graph->window);
+        burni_free(graph->names);
         burni_free(graph);
     }
 }
@@ -135,20 +172,21 @@ int32_t burn_window_check(const void *bytes, size_t size, burn_err *err)
 
 burn_graph *burn_graph_from_bytes(const void *bytes, size_t size, burn_err *err)
 {
-    burn_graph *graph = burni_calloc(1, sizeof(*graph));
-    burn_window *copy = bytes != NULL ? burni_alloc(size) : NULL;
-    if (graph == NULL || copy == NULL) {
-        (void)burni_fail(err, BURN_E_NO_MEMORY, "graph: no bytes, or no memory for them");
-    } else {
-        memcpy(copy, bytes, size);
-        if (burni_window_check(copy, size, err) == BURN_OK) {
-            graph->window = copy;
-            return graph;
-        }
+    if (bytes == NULL) {
+        (void)burni_fail(err, BURN_E_INVALID, "graph: the bytes are NULL");
+        return NULL;
     }
-    burni_free(copy);
-    burni_free(graph);
-    return NULL;
+    burn_window *copy = burni_alloc(size);
+    if (copy == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "graph: out of host memory");
+        return NULL;
+    }
+    memcpy(copy, bytes, size);
+    if (burni_window_check(copy, size, err) != BURN_OK) {
+        burni_free(copy);
+        return NULL;
+    }
+    return graph_of(copy, err);
 }
 
 size_t burn_graph_text(const burn_graph *graph, char *out, size_t size)
@@ -179,9 +217,14 @@ const char *burn_graph_input(const burn_graph *graph, uint32_t index, uint8_t *o
                              uint32_t *out_rank, int64_t out_dims[BURN_MAX_RANK])
 {
     const burn_window *w = graph != NULL ? graph->window : NULL;
+    const char *name = graph != NULL ? graph->names : NULL;
     for (uint32_t i = 0; w != NULL && i < w->n_values; i++) {
         const burn_window_value *v = burni_window_value(w, i);
-        if ((v->flags & BURN_VALUE_INPUT) == 0 || index-- != 0) {
+        if ((v->flags & BURN_VALUE_INPUT) == 0) {
+            continue;
+        }
+        if (index-- != 0) {
+            name += v->name_size + 1;
             continue;
         }
         *out_dtype = v->dtype;
@@ -189,10 +232,7 @@ const char *burn_graph_input(const burn_graph *graph, uint32_t index, uint8_t *o
         for (uint32_t d = 0; d < v->rank; d++) {
             out_dims[d] = burni_window_dim(w, v->first_dim + d)->size;
         }
-        burn_graph *g = (burn_graph *)(uintptr_t)graph;
-        (void)snprintf(g->name, sizeof(g->name), "%.*s", (int)v->name_size,
-                       burni_window_bytes(w, v->name_offset));
-        return g->name;
+        return name;
     }
     return NULL;
 }

@@ -285,7 +285,9 @@ static int32_t put_name(writer *p, const captured_value *v, const burni_capture_
         name = names->state != NULL ? names->state(names->user, v->t->storage) : NULL;
         if (name == NULL) {
             return burni_fail(err, BURN_E_NOT_FOUND,
-                              "capture: a variable is used that the module does not hold");
+                              "capture: a variable is used that the module does not hold, or was "
+                              "written meanwhile; capture in evaluation mode "
+                              "(burn_module_set_training)");
         }
     }
     out->name_size = (uint32_t)strlen(name);
