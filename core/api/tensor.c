@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/printer.h"
 #include "exec/emit.h"
 #include "exec/transfer.h"
 #include "ops/rules.h"
@@ -12,7 +13,6 @@
 #include <burn_sdk/half.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -242,32 +242,15 @@ double burn_item(const burn_tensor *t, burn_err *err)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-typedef struct printer {
-    char *out;
-    size_t size;
-    size_t used;
-} printer;
-
-static void print(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void print(printer *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    size_t room = p->used < p->size ? p->size - p->used : 0;
-    int n = vsnprintf(room > 0 ? p->out + p->used : NULL, room, format, args);
-    va_end(args);
-    p->used += n > 0 ? (size_t)n : 0;
-}
-
 /* Prints axis `d` of the elements from `at` on; long axes show their first and last three. */
-static void print_axis(printer *p, const burn_tensor *t, const unsigned char *bytes, uint32_t d,
+static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned char *bytes, uint32_t d,
                        int64_t at)
 {
     if (d == t->rank) {
         if (burn_dtype_class(t->dtype) == BURN_CLASS_FLOAT) {
-            print(p, "%.6g", element_f64(t->dtype, bytes, at));
+            burni_print(p, "%.6g", element_f64(t->dtype, bytes, at));
         } else {
-            print(p, "%" PRId64, element_i64(t->dtype, bytes, at));
+            burni_print(p, "%" PRId64, element_i64(t->dtype, bytes, at));
         }
         return;
     }
@@ -275,32 +258,32 @@ static void print_axis(printer *p, const burn_tensor *t, const unsigned char *by
     for (uint32_t k = d + 1; k < t->rank; k++) {
         step *= t->dims[k];
     }
-    print(p, "{");
+    burni_print(p, "{");
     for (int64_t i = 0; i < t->dims[d]; i++) {
         if (t->dims[d] > 8 && i == 3) {
-            print(p, ", ...");
+            burni_print(p, ", ...");
             i = t->dims[d] - 3;
         }
-        print(p, "%s", i > 0 ? ", " : "");
+        burni_print(p, "%s", i > 0 ? ", " : "");
         print_axis(p, t, bytes, d + 1, at + i * step);
     }
-    print(p, "}");
+    burni_print(p, "}");
 }
 
 size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
 {
-    printer p = {out, size, 0};
+    burni_printer p = {out, size, 0};
     burn_err err = BURN_ERR_INIT;
     if (burn_tensor_error(t, &err) != BURN_OK) {
-        print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);
+        burni_print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);
         return p.used;
     }
     char shape[192];
-    print(&p, "%s%s ", burn_dtype_name(t->dtype),
+    burni_print(&p, "%s%s ", burn_dtype_name(t->dtype),
           burni_shape_text(shape, sizeof(shape), t->rank, t->dims));
     unsigned char *bytes = raw_bytes(t, t->numel, &p, &err);
     if (bytes == NULL) {
-        print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);
+        burni_print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);
         return p.used;
     }
     print_axis(&p, t, bytes, 0, 0);

@@ -57,10 +57,5 @@ void burni_device_latch(burni_device *device, burni_cause *cause);
 
 /* The core device behind a handle's string; opens it once. */
 burn_device *burni_device_open(const char *string, burn_err *err);
-/* The device that values of the calling code live on: of a handle, NULL for scalars. */
-static inline burni_device *burni_core_of(const burn_tensor *t)
-{
-    return t->device != NULL ? t->device->core : NULL;
-}
 
 #endif /* BURN_CORE_EXEC_DEVICE_H */

@@ -247,13 +247,10 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
     }
     uint8_t out_dtype = output_dtype(op, dtypes);
     int taped = tape_wanted(thread, op, in, n_in);
-    if (out_dtype == BURN_DTYPE_NONE || lead->numel < 2 ||
-        (taped && (op->def.vjp == NULL || burn_dtype_class(out_dtype) != BURN_CLASS_FLOAT))) {
-        /* One element coalesces to rank 0 and has a key of its own: the long way. */
-        if (lead->numel != 1 || out_dtype == BURN_DTYPE_NONE ||
-            (taped && (op->def.vjp == NULL || burn_dtype_class(out_dtype) != BURN_CLASS_FLOAT))) {
-            return 0;
-        }
+    int untapeable =
+        taped && (op->def.vjp == NULL || burn_dtype_class(out_dtype) != BURN_CLASS_FLOAT);
+    if (out_dtype == BURN_DTYPE_NONE || lead->numel < 1 || untapeable) {
+        return 0;
     }
     burni_stream *stream = burni_stream_get(thread, lead->device->core, NULL);
     if (stream == NULL) {
@@ -273,6 +270,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
         }
     }
     operand(&operands[n_in], BURN_TENSOR, out_dtype, &n);
+    /* One element coalesces to rank 0, so it has a key of its own. */
     uint64_t key = fast_key(in, n_in) << 1 | (n == 1);
     const burni_resolved *resolved = lookup(stream, op, key, operands, n_in);
     if (resolved == NULL) {

@@ -84,7 +84,7 @@ static void make_key(const burni_rows *rows, const burn_call *call, uint64_t *ke
 
 /* ---- matching -------------------------------------------------------------------------------- */
 
-static const burn_slot *slot_at(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out)
+const burn_slot *burni_row_slot(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out)
 {
     /* A variadic op has more inputs than slots: the last input slot serves the rest. */
     uint32_t slots_in = row->n_slots > n_out ? row->n_slots - n_out : 0;
@@ -101,7 +101,7 @@ static int has_dtype(const burn_slot *slot, uint8_t dtype)
 /* 0: fits; 1: fits after making it dense; -1: does not fit. */
 static int match_slot(const burn_row *row, const burn_call *call, uint32_t i)
 {
-    const burn_slot *slot = slot_at(row, i, call->n_in, call->n_out);
+    const burn_slot *slot = burni_row_slot(row, i, call->n_in, call->n_out);
     const burn_operand *o = &call->operands[i];
     if (o->kind == BURN_ABSENT) {
         return slot->may_be_absent ? 0 : -1;

@@ -175,9 +175,8 @@ static burni_cause *cause_of_inputs(const burni_launch *launch)
     return NULL;
 }
 
-static void fail_outputs(burni_stream *stream, const burni_launch *launch, burni_cause *cause)
+static void fail_outputs(const burni_launch *launch, burni_cause *cause)
 {
-    (void)stream;
     for (uint32_t j = 0; j < launch->n_out; j++) {
         burni_storage *s = launch->storages[launch->n_in + j];
         if (s != NULL) {
@@ -195,7 +194,7 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
                      has_name ? "" : ": ", err->text);
     full.op = launch->op->def.id;
     burni_cause *cause = burni_cause_new(&full);
-    fail_outputs(stream, launch, cause);
+    fail_outputs(launch, cause);
     burni_device_latch(stream->device, cause);
     burni_cause_unref(cause);
     return full.code;
@@ -377,7 +376,7 @@ static int32_t run(burni_stream *stream, const burni_launch *launch, burn_operan
 {
     burni_cause *cause = cause_of_inputs(launch);
     if (__builtin_expect(cause != NULL, 0)) {
-        fail_outputs(stream, launch, cause);
+        fail_outputs(launch, cause);
         return BURN_OK;
     }
     burn_err err;
@@ -499,7 +498,6 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
 {
     uint32_t n = launch->n_in + launch->n_out;
     r->launch = *launch;
-    r->dead = 0;
     char *p = (char *)(r + 1);
     r->launch.operands = (burn_operand *)(void *)p;
     p += n * sizeof(burn_operand);

@@ -35,8 +35,8 @@ typedef struct burni_launch {
 
 typedef struct burni_record {
     burni_launch launch; /* its arrays lie behind this struct */
-    uint32_t dead;
     uint32_t size_class;
+    uint32_t zero;
     struct burni_record *next; /* free list */
 } burni_record;
 

@@ -66,10 +66,7 @@ static int row_takes(const burn_row *row, const burni_emission *e)
         return 0;
     }
     for (uint32_t i = 0; i < e->n_in + e->n_out; i++) {
-        uint32_t at = i < e->n_in ? (i < slots_in ? i : slots_in - 1) : slots_in + i - e->n_in;
-        const burn_slot *slot =
-            (const burn_slot *)(const void *)((const char *)row->slots +
-                                              (size_t)at * row->slot_stride);
+        const burn_slot *slot = burni_row_slot(row, i, e->n_in, e->n_out);
         const burn_meta *meta = i < e->n_in ? &e->meta[i] : &e->out_meta[i - e->n_in];
         if (!slot_takes(slot, meta)) {
             return 0;

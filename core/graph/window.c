@@ -9,10 +9,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/printer.h"
 #include "ops/rules.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static const void *element(const burn_window *w, uint32_t offset, uint32_t stride, uint32_t i)
@@ -179,39 +179,22 @@ int32_t burni_window_check(const void *bytes, size_t size, burn_err *err)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-typedef struct printer {
-    char *out;
-    size_t size;
-    size_t used;
-} printer;
-
-static void print(printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void print(printer *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    size_t room = p->used < p->size ? p->size - p->used : 0;
-    int n = vsnprintf(room > 0 ? p->out + p->used : NULL, room, format, args);
-    va_end(args);
-    p->used += n > 0 ? (size_t)n : 0;
-}
-
-static void print_immediate(printer *p, const burn_window_value *v)
+static void print_immediate(burni_printer *p, const burn_window_value *v)
 {
     double d;
     memcpy(&d, &v->immediate[0], sizeof(d));
     if (v->dtype == BURN_F64) {
-        print(p, "%g", d);
+        burni_print(p, "%g", d);
     } else {
-        print(p, "%" PRId64, (int64_t)v->immediate[0]);
+        burni_print(p, "%" PRId64, (int64_t)v->immediate[0]);
     }
 }
 
-static void print_use(printer *p, const burn_window *w, uint32_t use)
+static void print_use(burni_printer *p, const burn_window *w, uint32_t use)
 {
     uint32_t index = burni_window_use(w, use)->value;
     if (index == BURN_USE_ABSENT) {
-        print(p, "-");
+        burni_print(p, "-");
         return;
     }
     const burn_window_value *v = burni_window_value(w, index);
@@ -219,44 +202,44 @@ static void print_use(printer *p, const burn_window *w, uint32_t use)
     if (v->kind == BURN_IMMEDIATE) {
         print_immediate(p, v);
     } else if ((v->flags & BURN_VALUE_STATE) != 0) {
-        print(p, "@%.*s", (int)v->name_size, name);
+        burni_print(p, "@%.*s", (int)v->name_size, name);
     } else if ((v->flags & BURN_VALUE_INPUT) != 0) {
-        print(p, "%%%.*s", (int)v->name_size, name);
+        burni_print(p, "%%%.*s", (int)v->name_size, name);
     } else {
-        print(p, "%s%u", (v->flags & BURN_VALUE_CONST) != 0 ? "c" : "v", index);
+        burni_print(p, "%s%u", (v->flags & BURN_VALUE_CONST) != 0 ? "c" : "v", index);
     }
 }
 
-static void print_type(printer *p, const burn_window *w, uint32_t use)
+static void print_type(burni_printer *p, const burn_window *w, uint32_t use)
 {
     const burn_window_value *v = burni_window_value(w, burni_window_use(w, use)->value);
-    print(p, " %s[", burn_dtype_name(v->dtype));
+    burni_print(p, " %s[", burn_dtype_name(v->dtype));
     for (uint32_t d = 0; d < v->rank; d++) {
-        print(p, "%s%" PRId64, d > 0 ? "," : "", burni_window_dim(w, v->first_dim + d)->size);
+        burni_print(p, "%s%" PRId64, d > 0 ? "," : "", burni_window_dim(w, v->first_dim + d)->size);
     }
-    print(p, "]%s", (v->flags & BURN_VALUE_OUTPUT) != 0 ? " output" : "");
+    burni_print(p, "]%s", (v->flags & BURN_VALUE_OUTPUT) != 0 ? " output" : "");
 }
 
 size_t burni_window_text(const burn_window *w, char *out, size_t size)
 {
-    printer p = {out, size, 0};
+    burni_printer p = {out, size, 0};
     for (uint32_t k = 0; k < w->n_nodes; k++) {
         const burn_window_node *node = burni_window_node(w, k);
         const burni_op *op = burni_op_find(node->op);
         for (uint32_t j = 0; j < node->n_out; j++) {
-            print(&p, "%s", j > 0 ? ", " : "");
+            burni_print(&p, "%s", j > 0 ? ", " : "");
             print_use(&p, w, node->first_use + node->n_in + j);
         }
-        print(&p, " = %s(", op != NULL ? op->def.name : "?");
+        burni_print(&p, " = %s(", op != NULL ? op->def.name : "?");
         for (uint32_t i = 0; i < node->n_in; i++) {
-            print(&p, "%s", i > 0 ? ", " : "");
+            burni_print(&p, "%s", i > 0 ? ", " : "");
             print_use(&p, w, node->first_use + i);
         }
-        print(&p, ")");
+        burni_print(&p, ")");
         for (uint32_t j = 0; j < node->n_out; j++) {
             print_type(&p, w, node->first_use + node->n_in + j);
         }
-        print(&p, "\n");
+        burni_print(&p, "\n");
     }
     return p.used;
 }

@@ -86,9 +86,4 @@ void burni_pool_trim(burni_pool *pool, burni_cache *cache);
 uint64_t burni_pool_class_bytes(uint32_t klass);
 uint32_t burni_pool_class_of(uint64_t bytes);
 
-static inline uint64_t burni_block_offset(const burni_block *block)
-{
-    return block->offset;
-}
-
 #endif /* BURN_CORE_MEMORY_POOL_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * printer.h - formatted text into a buffer of the caller, cut to fit.
+ *
+ * `used` counts what the whole text needs, also beyond `size`: one pass writes and measures.
+ * Nothing is allocated. [any]
+ */
+#ifndef BURN_CORE_BASE_PRINTER_H
+#define BURN_CORE_BASE_PRINTER_H
+
+#include <stddef.h>
+
+typedef struct burni_printer {
+    char *out;
+    size_t size;
+    size_t used;
+} burni_printer;
+
+void burni_print(burni_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif /* BURN_CORE_BASE_PRINTER_H */
