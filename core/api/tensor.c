@@ -243,8 +243,8 @@ double burn_item(const burn_tensor *t, burn_err *err)
 /* ---- printing -------------------------------------------------------------------------------- */
 
 /* Prints axis `d` of the elements from `at` on; long axes show their first and last three. */
-static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned char *bytes, uint32_t d,
-                       int64_t at)
+static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned char *bytes,
+                       uint32_t d, int64_t at)
 {
     if (d == t->rank) {
         if (burn_dtype_class(t->dtype) == BURN_CLASS_FLOAT) {
