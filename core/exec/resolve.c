@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "exec/match.h"
 
 #include <burn/plugin.h>
 #include <stdio.h>
@@ -82,100 +83,6 @@ static void make_key(const burni_rows *rows, const burn_call *call, uint64_t *ke
     *facts = f;
 }
 
-/* ---- matching -------------------------------------------------------------------------------- */
-
-const burn_slot *burni_row_slot(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out)
-{
-    /* A variadic op has more inputs than slots: the last input slot serves the rest. */
-    uint32_t slots_in = row->n_slots > n_out ? row->n_slots - n_out : 0;
-    uint32_t index = i < n_in ? (i < slots_in ? i : slots_in - 1) : slots_in + (i - n_in);
-    return (const burn_slot *)(const void *)((const char *)row->slots +
-                                             (size_t)index * row->slot_stride);
-}
-
-static int has_dtype(const burn_slot *slot, uint8_t dtype)
-{
-    return (int)(slot->dtypes[dtype / 64] >> (dtype % 64) & 1);
-}
-
-/* 0: fits; 1: fits after making it dense; -1: does not fit. */
-static int match_slot(const burn_row *row, const burn_call *call, uint32_t i)
-{
-    const burn_slot *slot = burni_row_slot(row, i, call->n_in, call->n_out);
-    const burn_operand *o = &call->operands[i];
-    if (o->kind == BURN_ABSENT) {
-        return slot->may_be_absent ? 0 : -1;
-    }
-    if (!has_dtype(slot, o->dtype)) {
-        return -1;
-    }
-    if (slot->same_dtype_as != 0 && slot->same_dtype_as - 1u < call->n_in + call->n_out) {
-        const burn_operand *other = &call->operands[slot->same_dtype_as - 1u];
-        if (other->kind != BURN_ABSENT && other->dtype != o->dtype) {
-            return -1;
-        }
-    }
-    if (o->kind == BURN_IMMEDIATE) {
-        return slot->immediate_ok ? 0 : -1;
-    }
-    if (o->rank < slot->rank_min || o->rank > slot->rank_max) {
-        return -1;
-    }
-    if ((slot->layouts & o->layout) != 0) {
-        return 0;
-    }
-    return i < call->n_in && (slot->layouts & BURN_LAYOUT_CONTIGUOUS) != 0 ? 1 : -1;
-}
-
-int burni_guards_hold(const burn_row *row, const burn_call *call)
-{
-    for (uint32_t g = 0; g < row->n_guards; g++) {
-        const burn_guard *guard =
-            (const burn_guard *)(const void *)((const char *)row->guards +
-                                               (size_t)g * row->guard_stride);
-        if (guard->operand >= call->n_in + call->n_out) {
-            return 0;
-        }
-        const burn_operand *o = &call->operands[guard->operand];
-        int dim = guard->dim < 0 ? guard->dim + o->rank : guard->dim;
-        if (dim < 0 || dim >= o->rank) {
-            return 0;
-        }
-        int64_t size = o->dims[dim];
-        if ((guard->multiple_of > 0 && size % guard->multiple_of != 0) || size < guard->min ||
-            (guard->max > 0 && size > guard->max)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static int match_row(const burni_op *op, const burn_row *row, const burn_call *call,
-                     uint32_t *copy_mask)
-{
-    uint32_t slots_in = row->n_slots > call->n_out ? row->n_slots - call->n_out : 0;
-    if (row->n_slots < call->n_out || (slots_in == 0 && call->n_in > 0) ||
-        (!op->variadic && slots_in < call->n_in)) {
-        return 0;
-    }
-    if (op->def.revision < row->revision_min || op->def.revision > row->revision_max) {
-        return 0;
-    }
-    *copy_mask = 0;
-    for (uint32_t i = 0; i < call->n_in + call->n_out; i++) {
-        int fit = match_slot(row, call, i);
-        if (fit < 0) {
-            return 0;
-        }
-        if (fit > 0 && i < 32) {
-            *copy_mask |= 1u << i;
-        } else if (fit > 0) {
-            return 0;
-        }
-    }
-    return burni_guards_hold(row, call);
-}
-
 /* ---- filling the cache ----------------------------------------------------------------------- */
 
 static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *call)
@@ -208,7 +115,8 @@ static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *c
     for (int with_copies = 0; with_copies < 2 && r->row == NULL; with_copies++) {
         for (uint32_t i = 0; i < rows->count && r->row == NULL; i++) {
             uint32_t mask = 0;
-            if (match_row(r->op, rows->rows[i], call, &mask) && (mask != 0) == with_copies &&
+            if (burni_match_row(r->op, rows->rows[i], call, &mask, NULL) &&
+                (mask != 0) == with_copies &&
                 accept_row(r, rows->rows[i], call)) {
                 copies[with_copies] = mask;
             }

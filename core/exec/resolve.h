@@ -45,11 +45,4 @@ void burni_resolver_clear(burni_resolver *resolver);
 /* Layout class of dims and strides. */
 uint8_t burni_layout_of(uint32_t rank, const int64_t *dims, const int64_t *strides);
 
-/* Slot of operand i; a variadic op's last input slot serves all further inputs. The row must have
- * slots for the outputs and, where there are inputs, at least one more. */
-const burn_slot *burni_row_slot(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out);
-
-/* Guards of a row, evaluated for this call. */
-int burni_guards_hold(const burn_row *row, const burn_call *call);
-
 #endif /* BURN_CORE_EXEC_RESOLVE_H */

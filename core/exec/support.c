@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "exec/emit_private.h"
+#include "exec/match.h"
 #include "ops/rules.h"
 
 #include <burn/registry.h>
