@@ -94,6 +94,7 @@ static flex_gemm batch_item(const batch *p, int64_t item)
 {
     flex_gemm g = p->g;
     g.c += item * g.m * g.n;
+    g.batch = item;
     for (uint32_t i = p->rank; i-- > 0;) {
         int64_t index = item % p->dims[i];
         item /= p->dims[i];

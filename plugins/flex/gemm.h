@@ -20,6 +20,16 @@
 typedef void (*flex_pack_b_fn)(const void *ctx, int64_t k0, int64_t kc, int64_t j0, int64_t n,
                                float *dst);
 
+/*
+ * Rows row .. row+rows, columns col .. col+cols of C are final; `c` is the first of them, its rows
+ * are `ldc` apart, its columns dense. Every element is in exactly one call. The call is made on the
+ * thread that computed the block, while others still work on theirs, so it may touch this block and
+ * what is its own only. How C is cut depends on the machine and the threads: what the callback
+ * writes must not. `batch` is the product's own.
+ */
+typedef void (*flex_epilogue_fn)(void *user, float *c, int64_t ldc, int64_t row, int64_t col,
+                                 int64_t rows, int64_t cols, int64_t batch);
+
 typedef struct flex_gemm {
     int64_t m;
     int64_t n;
@@ -43,6 +53,10 @@ typedef struct flex_gemm {
     int64_t cseg_stride;
     const float *init;
     uint32_t mode; /* FLEX_INIT_* */
+    /* NULL, or what to do with each block of C while it is in the cache; also when k is 0. */
+    flex_epilogue_fn epilogue;
+    void *epilogue_user;
+    int64_t batch; /* handed to the epilogue */
 } flex_gemm;
 
 /* The table for this process's ISA. */

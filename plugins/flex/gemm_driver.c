@@ -23,6 +23,8 @@
 #define CACHED_ROWS 384
 /* Products up to this many multiply-adds, or with few rows, go the direct way. */
 #define DIRECT_WORK (INT64_C(256) * 256 * 256)
+/* Floats of C that the direct way finishes at a time. */
+#define HOT_FLOATS (INT64_C(1) << 17)
 /* Work that is worth waking a thread. */
 #define PARALLEL_WORK (INT64_C(64) * 64 * 64)
 
@@ -184,6 +186,22 @@ static float *c_column(const flex_gemm *g, int64_t j, int64_t *out_dense)
     return g->c + (j / g->cseg) * g->cseg_stride + j % g->cseg;
 }
 
+/* Hands a finished block of C to the epilogue, in pieces with dense columns. */
+static void finish_block(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, int64_t n)
+{
+    if (g->epilogue == NULL || rows <= 0) {
+        return;
+    }
+    int64_t done = 0;
+    while (done < n) {
+        int64_t dense = 0;
+        float *c = c_column(g, j0 + done, &dense) + i0 * g->crs;
+        int64_t part = min64(dense, n - done);
+        g->epilogue(g->epilogue_user, c, g->crs, i0, j0 + done, rows, part, g->batch);
+        done += part;
+    }
+}
+
 /* Copies the tile's C between the scratch and where it lies. */
 static void move_tile(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, int64_t n,
                       float *scratch, int64_t ld, int to_c)
@@ -308,8 +326,8 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
     }
 }
 
-/* Direct way: columns j0 .. j1 of all rows. */
-static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
+/* Direct way: columns j0 .. j1 of all rows, so few that C stays in the second cache. */
+static void direct_block(const flex_gemm *g, int64_t j0, int64_t j1)
 {
     int64_t k0 = 0;
     do {
@@ -321,6 +339,18 @@ static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
         }
         k0 += FLEX_GEMM_KC;
     } while (k0 < g->k);
+    finish_block(g, 0, g->m, j0, j1 - j0);
+}
+
+/* Direct way: columns j0 .. j1 of all rows. */
+static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
+{
+    int64_t nr = flex_gemm_table()->nr;
+    int64_t step = HOT_FLOATS / g->m / nr * nr;
+    step = step < nr ? nr : step;
+    for (int64_t j = j0; j < j1; j += step) {
+        direct_block(g, j, min64(j + step, j1));
+    }
 }
 
 typedef struct direct_job {
@@ -397,7 +427,11 @@ static void blocked_task(plan *p, int64_t task, float *packed_b)
             pack_b_panel(p->g, p->kernels, j0 + j, min64(nr, n - j), k0, kc, packed_b + j * kc);
         }
         for (int64_t i = i0; i < i1; i += CACHED_ROWS) {
-            run_block(p, i, min64(i + CACHED_ROWS, i1), j0, n, k0, kc, packed_b);
+            int64_t i_end = min64(i + CACHED_ROWS, i1);
+            run_block(p, i, i_end, j0, n, k0, kc, packed_b);
+            if (k0 + kc >= p->g->k) {
+                finish_block(p->g, p->row0 + i, i_end - i, j0, n);
+            }
         }
         k0 += FLEX_GEMM_KC;
     } while (k0 < p->g->k);

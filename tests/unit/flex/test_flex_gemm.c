@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_flex_gemm.c - the f32 product of the CPU plugin as its own files use it (gemm.h).
+ *
+ * Owns no rows and no host: the plugin's objects are linked in, the instruction set is argument 1.
+ * Expected values are plain loops in double. Checked: sums at sizes around the tiles, that an
+ * element's bits depend on neither threads nor layout, and that the epilogue sees each element of C
+ * once, when it is final. To add a check: a function and a line in `tests`.
+ */
+#include "../../../plugins/flex/gemm.h"
+
+#include "../../../plugins/flex/isa.h"
+#include "../../../plugins/flex/threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One product with everything that it lies in. */
+typedef struct product {
+    flex_gemm g;
+    float *a;
+    float *b;
+    float *c;
+    float *init;
+    void *memory;
+} product;
+
+static float *numbers(int64_t n, uint32_t seed)
+{
+    float *x = malloc((size_t)(n + 1) * sizeof(float));
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(seed >> 8) / 8388608.0F - 1.0F;
+    }
+    return x;
+}
+
+/* A[m][k] or its transpose, B[k][n] or its transpose, C[m][n] full of NaN. */
+static product make(int64_t m, int64_t n, int64_t k, int turn_a, int turn_b, uint32_t threads)
+{
+    product p = {.a = numbers(m * k, 1), .b = numbers(k * n, 2), .c = numbers(m * n, 3)};
+    p.init = numbers(m + n, 4);
+    p.g = (flex_gemm){.m = m, .n = n, .k = k, .a = p.a, .b = p.b, .c = p.c, .init = p.init};
+    p.g.ars = turn_a ? 1 : k;
+    p.g.acs = turn_a ? m : 1;
+    p.g.brs = turn_b ? 1 : n;
+    p.g.bcs = turn_b ? k : 1;
+    p.g.crs = n;
+    for (int64_t i = 0; i < m * n; i++) {
+        p.c[i] = NAN;
+    }
+    uint64_t bytes = flex_gemm_bytes(&p.g, threads);
+    assert_int_equal(posix_memalign(&p.memory, 64, (size_t)bytes + 64), 0);
+    return p;
+}
+
+static void drop(product *p)
+{
+    free(p->a);
+    free(p->b);
+    free(p->c);
+    free(p->init);
+    free(p->memory);
+}
+
+static double expected(const flex_gemm *g, int64_t i, int64_t j)
+{
+    double sum = g->mode == FLEX_INIT_COL   ? (double)g->init[j]
+                 : g->mode == FLEX_INIT_ROW ? (double)g->init[i]
+                                            : 0.0;
+    for (int64_t k = 0; k < g->k; k++) {
+        sum += (double)g->a[i * g->ars + k * g->acs] * (double)g->b[k * g->brs + j * g->bcs];
+    }
+    return sum;
+}
+
+/* Compares at most about 4,000 elements, spread over C and all along its last row and column. */
+static void check_sums(const product *p)
+{
+    const flex_gemm *g = &p->g;
+    int64_t step = g->m * g->n / 4000 + 1;
+    for (int64_t at = 0; at < g->m * g->n; at++) {
+        int64_t i = at / g->n;
+        int64_t j = at % g->n;
+        if (at % step != 0 && i != g->m - 1 && j != g->n - 1) {
+            continue;
+        }
+        double want = expected(g, i, j);
+        double got = (double)p->c[i * g->crs + j];
+        if (!(fabs(got - want) <= 1e-5 * sqrt((double)g->k + 1.0))) {
+            print_error("%d x %d x %d at %d %d: %g, not %g\n", (int)g->m, (int)g->n, (int)g->k,
+                        (int)i, (int)j, got, want);
+            fail();
+        }
+    }
+}
+
+static const int64_t shapes[][3] = {
+    {1, 1, 1},      {1, 700, 1200}, {5, 65, 300},    {15, 16, 17},    {63, 64, 65},
+    {127, 129, 63}, {48, 48, 48},   {16, 16, 16},    {129, 127, 513}, {513, 129, 257},
+    {64, 64, 0},    {300, 40, 0},   {900, 3, 600},   {700, 600, 70},  {513, 300, 513},
+    {257, 1030, 1}, {300, 2100, 8}, {1030, 520, 300}
+};
+
+enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
+
+static void test_sums(void **state)
+{
+    (void)state;
+    for (int s = 0; s < N_SHAPES; s++) {
+        for (int flips = 0; flips < 4; flips++) {
+            product p = make(shapes[s][0], shapes[s][1], shapes[s][2], flips & 1, flips >> 1, 2);
+            p.g.mode = s % 3 == 0   ? FLEX_INIT_ZERO
+                       : s % 3 == 1 ? FLEX_INIT_COL
+                                    : FLEX_INIT_ROW;
+            flex_gemm_parallel(&p.g, p.memory, 2);
+            check_sums(&p);
+            drop(&p);
+        }
+    }
+}
+
+static void test_bits_do_not_depend_on_threads_or_layout(void **state)
+{
+    (void)state;
+    for (int s = 0; s < N_SHAPES; s++) {
+        product plain = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 0, 1);
+        flex_gemm_serial(&plain.g, plain.memory);
+        product turned = make(shapes[s][0], shapes[s][1], shapes[s][2], 1, 1, 2);
+        const flex_gemm *g = &plain.g;
+        for (int64_t i = 0; i < g->m * g->k; i++) {
+            turned.a[i % g->k * g->m + i / g->k] = plain.a[i];
+        }
+        for (int64_t i = 0; i < g->k * g->n; i++) {
+            turned.b[i % g->n * g->k + i / g->n] = plain.b[i];
+        }
+        flex_gemm_parallel(&turned.g, turned.memory, 2);
+        assert_memory_equal(plain.c, turned.c, (size_t)(g->m * g->n) * sizeof(float));
+        /* The first rows alone, so that other tiles and another way compute them. */
+        flex_gemm few = plain.g;
+        few.m = few.m > 3 ? 3 : few.m;
+        few.c = turned.c;
+        flex_gemm_serial(&few, turned.memory);
+        assert_memory_equal(plain.c, turned.c, (size_t)(few.m * few.n) * sizeof(float));
+        drop(&plain);
+        drop(&turned);
+    }
+}
+
+/* What the epilogue saw; doubles each element, so that an early or a second call shows. */
+typedef struct seen {
+    const flex_gemm *g;
+    atomic_llong elements;
+    atomic_int wrong;
+} seen;
+
+static void twice(void *user, float *c, int64_t ldc, int64_t row, int64_t col, int64_t rows,
+                  int64_t cols, int64_t batch)
+{
+    seen *s = user;
+    int bad = batch != 7 || ldc != s->g->crs || row < 0 || col < 0 || rows < 1 || cols < 1 ||
+              row + rows > s->g->m || col + cols > s->g->n ||
+              c != s->g->c + row * s->g->crs + col;
+    if (bad) {
+        atomic_store(&s->wrong, 1);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++) {
+            c[i * ldc + j] *= 2.0F;
+        }
+    }
+    atomic_fetch_add(&s->elements, rows * cols);
+}
+
+static void test_epilogue_sees_each_element_once_and_final(void **state)
+{
+    (void)state;
+    for (int s = 0; s < N_SHAPES; s++) {
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            product want = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
+            flex_gemm_parallel(&want.g, want.memory, threads);
+            product p = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
+            seen calls = {.g = &p.g};
+            p.g.epilogue = twice;
+            p.g.epilogue_user = &calls;
+            p.g.batch = 7;
+            flex_gemm_parallel(&p.g, p.memory, threads);
+            assert_int_equal(atomic_load(&calls.wrong), 0);
+            assert_int_equal(atomic_load(&calls.elements), p.g.m * p.g.n);
+            for (int64_t i = 0; i < p.g.m * p.g.n; i++) {
+                assert_true(p.c[i] == 2.0F * want.c[i]);
+            }
+            drop(&want);
+            drop(&p);
+        }
+    }
+}
+
+/* As `twice`, for C in segments: a block may not reach into the next one. */
+static void twice_in_segment(void *user, float *c, int64_t ldc, int64_t row, int64_t col,
+                             int64_t rows, int64_t cols, int64_t batch)
+{
+    seen *s = user;
+    (void)batch;
+    const flex_gemm *g = s->g;
+    float *at = g->c + row * g->crs + col / g->cseg * g->cseg_stride + col % g->cseg;
+    if (c != at || col % g->cseg + cols > g->cseg) {
+        atomic_store(&s->wrong, 1);
+        return;
+    }
+    for (int64_t i = 0; i < rows * cols; i++) {
+        c[i / cols * ldc + i % cols] *= 2.0F;
+    }
+}
+
+/* C in segments: columns 0 .. 9 of each row in one plane, the next 10 in another. */
+static void test_epilogue_follows_segments(void **state)
+{
+    (void)state;
+    enum { M = 70, N = 50, K = 300, SEG = 10 };
+    product plain = make(M, N, K, 0, 0, 1);
+    flex_gemm_serial(&plain.g, plain.memory);
+    product p = make(M, N, K, 0, 0, 1);
+    p.g.crs = SEG;
+    p.g.cseg = SEG;
+    p.g.cseg_stride = (int64_t)M * SEG;
+    seen calls = {.g = &p.g};
+    p.g.epilogue = twice_in_segment;
+    p.g.epilogue_user = &calls;
+    flex_gemm_serial(&p.g, p.memory);
+    assert_int_equal(atomic_load(&calls.wrong), 0);
+    for (int64_t i = 0; i < M; i++) {
+        for (int64_t j = 0; j < N; j++) {
+            float got = p.c[i * SEG + j / SEG * M * SEG + j % SEG];
+            assert_true(got == 2.0F * plain.c[i * N + j]);
+        }
+    }
+    drop(&plain);
+    drop(&p);
+}
+
+/* NaN and infinity reach exactly the sums that they are part of; zero times infinity is NaN. */
+static void test_nan_and_infinity_propagate(void **state)
+{
+    (void)state;
+    product p = make(70, 90, 300, 0, 0, 2);
+    p.a[33 * 300 + 299] = NAN;
+    p.b[5 * 90 + 89] = INFINITY;
+    p.a[12 * 300 + 5] = 0.0F;
+    flex_gemm_parallel(&p.g, p.memory, 2);
+    for (int64_t i = 0; i < 70; i++) {
+        for (int64_t j = 0; j < 90; j++) {
+            float x = p.c[i * 90 + j];
+            if (i == 33 || (i == 12 && j == 89)) {
+                assert_true(isnan(x));
+            } else if (j == 89) {
+                assert_true(isinf(x));
+            } else {
+                assert_true(isfinite(x));
+            }
+        }
+    }
+    drop(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
+        cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),
+        cmocka_unit_test(test_epilogue_follows_segments),
+        cmocka_unit_test(test_nan_and_infinity_propagate),
+    };
+    burn_err err = BURN_ERR_INIT;
+    if (argc < 2 || flex_isa_init(argv[1], &err) != BURN_OK) {
+        printf("1..0 # SKIP this CPU has not the instruction set\n");
+        return 77;
+    }
+    flex_threads_init(2);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    flex_threads_shutdown();
+    return failed;
+}
