@@ -3,8 +3,9 @@
  * device.c - the device table: two virtual devices, their limits and options.
  *
  * Probing touches nothing but constants, so listing devices is free and survives fork. Options come
- * from the device string ("mock:0?delay_us=200") or, for those that it does not name, from the
- * host's options (MOCK_DELAY_US, ...). An unknown key in the device string is an error.
+ * from the device string ("mock:0?memory=65536") or, for those that it does not name, from the
+ * host's options (MOCK_MEMORY). An unknown key in the device string is an error. To port: ask the
+ * driver in count, probe and limits, and open its context in open.
  */
 #include "mock.h"
 
@@ -31,7 +32,7 @@ static int32_t probe(uint32_t ordinal, burn_device_info *out, burn_err *err)
     out->kind = BURN_DEVICE_VIRTUAL;
     (void)snprintf(out->name, sizeof(out->name), "mock device %u", (unsigned)ordinal);
     (void)snprintf(out->isa, sizeof(out->isa), "reference");
-    (void)snprintf(out->driver, sizeof(out->driver), "mock %s", BURN_VERSION);
+    (void)snprintf(out->driver, sizeof(out->driver), "mock %s", MOCK_VERSION);
     (void)snprintf(out->uuid, sizeof(out->uuid), "mock-%u", (unsigned)ordinal);
     out->pci[0] = '\0';
     out->memory = UINT64_C(1) << 32;
@@ -39,8 +40,7 @@ static int32_t probe(uint32_t ordinal, burn_device_info *out, burn_err *err)
     return BURN_OK;
 }
 
-/* A decimal number that ends at `end`; 0 when there is none or it does not fit. */
-static int parse_number(const char *text, char end, uint64_t *out, const char **rest)
+int mock_parse_number(const char *text, char end, uint64_t *out, const char **rest)
 {
     char *stop = NULL;
     if (text[0] < '0' || text[0] > '9') {
@@ -56,73 +56,65 @@ static int parse_number(const char *text, char end, uint64_t *out, const char **
     return 1;
 }
 
-static int32_t number_option(const char *name, uint64_t *out, burn_err *err)
+int32_t mock_number_option(const char *name, uint64_t *out, burn_err *err)
 {
     const char *text = mock_host->option(name);
     const char *rest = NULL;
     if (text == NULL) {
         return BURN_OK;
     }
-    if (!parse_number(text, '\0', out, &rest)) {
+    if (!mock_parse_number(text, '\0', out, &rest)) {
         return burn_plugin_fail(err, BURN_E_INVALID, "mock: option %s is \"%.60s\", not a number",
                                 name, text);
     }
     return BURN_OK;
 }
 
-/* "<op id>:<n>" */
-static int32_t fail_option(mock_options *options, burn_err *err)
+/* Where the value of a device string's key belongs; NULL when the key is not known. */
+static uint64_t *option_place(burn_backend_device *dev, const char *key, size_t length)
 {
-    const char *text = mock_host->option("MOCK_FAIL_OP");
-    const char *rest = NULL;
-    if (text == NULL) {
-        return BURN_OK;
+    uint64_t *place = NULL;
+    if (length == strlen("memory") && memcmp(key, "memory", length) == 0) {
+        place = &dev->memory;
     }
-    if (!parse_number(text, ':', &options->fail_op, &rest) || *rest != ':' ||
-        !parse_number(rest + 1, '\0', &options->fail_at, &rest)) {
+#ifdef MOCK_INJECT
+    if (place == NULL) {
+        place = mock_inject_option(&dev->inject, key, length);
+    }
+#endif /* MOCK_INJECT */
+    return place;
+}
+
+/* One "key=value" of the device string; *text moves behind it. */
+static int32_t string_option(const char **text, burn_backend_device *dev, burn_err *err)
+{
+    size_t length = strcspn(*text, "=&");
+    const char *number = *text + length + 1;
+    uint64_t *place = (*text)[length] == '=' ? option_place(dev, *text, length) : NULL;
+    if (place == NULL) {
         return burn_plugin_fail(err, BURN_E_INVALID,
-                                "mock: option MOCK_FAIL_OP is \"%.60s\"; write <op id>:<n>", text);
+                                "mock: unknown device option \"%.60s\"; there is memory=<bytes>",
+                                *text);
+    }
+    if (!mock_parse_number(number, '&', place, text)) {
+        return burn_plugin_fail(err, BURN_E_INVALID, "mock: %.*s=%.40s is not a number",
+                                (int)length, *text, number);
     }
     return BURN_OK;
 }
 
-/* One "key=value" of the device string. */
-static int32_t string_option(const char **text, mock_options *options, burn_err *err)
+/* The device string is read last: it goes before the host's options. */
+static int32_t read_options(const char *text, burn_backend_device *dev, burn_err *err)
 {
-    static const char *const keys[] = {"delay_us", "memory", "lose_after"};
-    uint64_t *const values[] = {&options->delay_us, &options->memory, &options->lose_after};
-    for (size_t i = 0; i < BURN_COUNT(keys); i++) {
-        size_t length = strlen(keys[i]);
-        if (strncmp(*text, keys[i], length) == 0 && (*text)[length] == '=') {
-            const char *number = *text + length + 1;
-            if (!parse_number(number, '&', values[i], text)) {
-                return burn_plugin_fail(err, BURN_E_INVALID, "mock: %s=%.40s is not a number",
-                                        keys[i], number);
-            }
-            return BURN_OK;
-        }
-    }
-    return burn_plugin_fail(err, BURN_E_INVALID,
-                            "mock: unknown device option \"%.60s\"; known: delay_us, memory, "
-                            "lose_after",
-                            *text);
-}
-
-static int32_t read_options(const char *text, mock_options *options, burn_err *err)
-{
-    options->memory = UINT64_C(1) << 32;
-    int32_t code = number_option("MOCK_DELAY_US", &options->delay_us, err);
+    dev->memory = UINT64_C(1) << 32;
+    int32_t code = mock_number_option("MOCK_MEMORY", &dev->memory, err);
+#ifdef MOCK_INJECT
     if (code == BURN_OK) {
-        code = number_option("MOCK_MEMORY", &options->memory, err);
+        code = mock_inject_read(&dev->inject, err);
     }
-    if (code == BURN_OK) {
-        code = number_option("MOCK_LOSE_AFTER", &options->lose_after, err);
-    }
-    if (code == BURN_OK) {
-        code = fail_option(options, err);
-    }
+#endif /* MOCK_INJECT */
     while (code == BURN_OK && text != NULL && *text != '\0') {
-        code = string_option(&text, options, err);
+        code = string_option(&text, dev, err);
         if (code == BURN_OK && *text == '&') {
             text++;
         }
@@ -133,25 +125,21 @@ static int32_t read_options(const char *text, mock_options *options, burn_err *e
 static int32_t open_device(uint32_t ordinal, const char *options, burn_backend_device **out,
                            burn_err *err)
 {
-    mock_options parsed;
-    memset(&parsed, 0, sizeof(parsed));
     if (ordinal >= MOCK_DEVICES) {
         return burn_plugin_fail(err, BURN_E_NOT_FOUND, "mock:%u does not exist",
                                 (unsigned)ordinal);
-    }
-    int32_t code = read_options(options, &parsed, err);
-    if (code != BURN_OK) {
-        return code;
     }
     burn_backend_device *dev = (burn_backend_device *)mock_host->alloc(sizeof(*dev));
     if (dev == NULL) {
         return burn_plugin_fail(err, BURN_E_NO_MEMORY, "mock: no host memory for a device");
     }
     memset(dev, 0, sizeof(*dev));
+    int32_t code = read_options(options, dev, err);
+    if (code != BURN_OK) {
+        mock_host->free(dev);
+        return code;
+    }
     dev->ordinal = ordinal;
-    dev->options = parsed;
-    atomic_init(&dev->launches, 0);
-    atomic_init(&dev->fail_launches, 0);
     atomic_init(&dev->lost, 0);
     (void)pthread_mutex_init(&dev->fault_lock, NULL);
     (void)pthread_mutex_init(&dev->queues_lock, NULL);
@@ -195,7 +183,7 @@ static int32_t limits(burn_backend_device *dev, burn_limits *out, burn_err *err)
     out->flags = BURN_LIMIT_INDEX64;
     out->offset_align = 1;
     out->suballoc_align = 64;
-    out->max_binding = dev->options.memory;
+    out->max_binding = dev->memory;
     out->max_elements = UINT64_MAX;
     out->page_size = UINT64_C(1) << 20;
     return BURN_OK;

@@ -5,7 +5,7 @@
  * A launch copies everything that the call says (operands with dims and strides, immediates,
  * attributes), checks that each operand lies inside of a live buffer, and returns. The worker runs
  * the kernel later. A fault goes into the call's fault word; when the host gave none, it is kept as
- * misuse of the queue. Failures that tests ask for (options fail_op, lose_after) are made here.
+ * misuse of the queue. To port: a launch becomes the driver's, and nothing is copied but attributes.
  */
 #include "mock.h"
 
@@ -212,21 +212,4 @@ void mock_fault(mock_item *item, int32_t code, uint32_t operand, int64_t value, 
         memcpy(item->fault.bytes, &fault, sizeof(fault));
     }
     (void)pthread_mutex_unlock(&dev->fault_lock);
-}
-
-void mock_run_item(mock_item *item)
-{
-    burn_backend_device *dev = mock_queue_device(item->queue);
-    const mock_options *options = &dev->options;
-    if (item->op != 0 && options->lose_after != 0 &&
-        atomic_fetch_add(&dev->launches, 1) + 1 == options->lose_after) {
-        mock_device_lose(dev);
-        return;
-    }
-    if (item->op != 0 && item->op == options->fail_op && options->fail_at != 0 &&
-        atomic_fetch_add(&dev->fail_launches, 1) + 1 == options->fail_at) {
-        mock_fault(item, BURN_E_INTERNAL, 0, 0, 0, 0);
-        return;
-    }
-    item->run(item);
 }

@@ -96,7 +96,7 @@ static int32_t no_memory(burn_backend_device *dev, uint64_t bytes, burn_err *err
                             "mock:%u has no room for %llu bytes (in use %llu of %llu)",
                             (unsigned)dev->ordinal, (unsigned long long)bytes,
                             (unsigned long long)in_use[dev->ordinal],
-                            (unsigned long long)dev->options.memory);
+                            (unsigned long long)dev->memory);
 }
 
 /* Table locked. */
@@ -104,7 +104,7 @@ static int32_t alloc_locked(burn_backend_device *dev, uint64_t bytes, burn_buffe
                             burn_err *err)
 {
     uint64_t used = in_use[dev->ordinal];
-    if (bytes > dev->options.memory || used > dev->options.memory - bytes) {
+    if (bytes > dev->memory || used > dev->memory - bytes) {
         return no_memory(dev, bytes, err);
     }
     uint32_t place = free_place();
@@ -170,8 +170,8 @@ int32_t mock_memory_info(burn_backend_device *dev, uint64_t *out_free, uint64_t 
 {
     (void)err;
     (void)pthread_mutex_lock(&table_lock);
-    *out_total = dev->options.memory;
-    *out_free = dev->options.memory - in_use[dev->ordinal];
+    *out_total = dev->memory;
+    *out_free = dev->memory - in_use[dev->ordinal];
     (void)pthread_mutex_unlock(&table_lock);
     return BURN_OK;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mock.h - what the files of the mock backend share. A vendor copies this folder and replaces the
- * insides of memory.c (device memory), queue.c (a driver's queue) and the kernels.
+ * mock.h - what the files of this backend share.
  *
- * mock behaves like a device at the far end of a bus: buffers are no host pointers, all work runs
- * later on a worker thread, errors that only the data show come back in the fault word. Kernels are
- * slow and obvious. Threads: entries of the device table as <burn/backend.h> says; `run` functions
- * on the worker of their queue. To add a kernel: a `run` function and a launch function in the file
- * of its family, and a row in rows.c.
+ * Its device is a simulation, as if at the far end of a bus: buffers are no host pointers, all work
+ * runs later on a worker thread, errors that only the data show come back in the fault word. For
+ * real hardware, replace the insides of memory.c (device memory), queue.c (a driver's queue) and
+ * the kernels; they are slow and obvious. Threads: entries of the device table as <burn/backend.h>
+ * says; `run` functions on the worker of their queue. To add a kernel: a `run` function and a
+ * launch function in the file of its family, and a row in rows.c.
  */
 #ifndef BURN_SDK_MOCK_MOCK_H
 #define BURN_SDK_MOCK_MOCK_H
@@ -20,7 +20,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#ifdef MOCK_INJECT
+#include "inject.h"
+#endif /* MOCK_INJECT */
+
+/* All of these stand in the manifest, too; the loader refuses a plugin where they differ. */
 #define MOCK_ID "mock"
+#define MOCK_VERSION "0.1.0"
+#define MOCK_LICENSE "MIT OR Apache-2.0"
+
 #define MOCK_DEVICES 2
 #define MOCK_OPERANDS 6
 #define MOCK_POISON 0xFB
@@ -31,26 +39,18 @@ extern const burn_device_api mock_device_api;
 extern const burn_row mock_rows[];
 extern const uint32_t mock_n_rows;
 
-/* What tests can change; see README.md. Read when a device is opened. */
-typedef struct mock_options {
-    uint64_t delay_us;
-    uint64_t memory;
-    uint64_t fail_op;
-    uint64_t fail_at;    /* the n-th launch of fail_op fails; 0: never */
-    uint64_t lose_after; /* the device is lost at its n-th launch; 0: never */
-} mock_options;
-
 struct burn_backend_device {
     uint32_t ordinal;
     uint32_t zero;
-    mock_options options;
-    atomic_uint_fast64_t launches;
-    atomic_uint_fast64_t fail_launches;
+    uint64_t memory; /* bytes, an option; see README.md */
     atomic_int lost;
     pthread_mutex_t fault_lock; /* queues of one device share fault words */
     pthread_mutex_t queues_lock;
     burn_queue *queues;
     struct burn_backend_device *next;
+#ifdef MOCK_INJECT
+    mock_inject inject;
+#endif /* MOCK_INJECT */
 };
 
 /* Bytes of device memory that queued work uses: the buffer stays until it is unpinned. */
@@ -169,6 +169,10 @@ int32_t mock_fill_bytes(burn_queue *queue, burn_buffer *dst, uint64_t offset, ui
 
 /* device.c */
 void mock_shutdown(void);
+/* A decimal number that ends at `end` or with the text; 0 when there is none or it is too large. */
+int mock_parse_number(const char *text, char end, uint64_t *out, const char **rest);
+/* A number among the host's options; *out stays when the option is not set. [init] */
+int32_t mock_number_option(const char *name, uint64_t *out, burn_err *err);
 
 /* launch.c */
 /* Copies a call into an item and queues it. `kernel` reaches `run` as item->kernel. */
@@ -176,8 +180,6 @@ int32_t mock_launch(const burn_call *call, uint64_t op, mock_run_fn run, const v
 /* The same for pointwise ops: checks that every operand has the output's dims. */
 int32_t mock_launch_pointwise(const burn_call *call, uint64_t op, mock_run_fn run,
                               const void *kernel);
-/* Runs a kernel item on the worker: injected failures, the kernel, late checks. */
-void mock_run_item(mock_item *item);
 /* Reports a fault once per item; the first fault of a fault word stays. [worker] */
 void mock_fault(mock_item *item, int32_t code, uint32_t operand, int64_t value, int64_t position,
                 int64_t bound);

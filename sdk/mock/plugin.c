@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * plugin.c - the entry of the mock backend: the one exported symbol and the table behind it.
+ * plugin.c - the entry of this backend: the one exported symbol and the table behind it.
  *
- * Starts nothing and opens nothing: devices are opened later, through the device table. To make a
- * backend from this folder, change the id here and in the manifest, and the rows' names.
+ * Starts nothing and opens nothing: devices are opened later, through the device table. Id, version
+ * and licence are in mock.h.
  */
 #include "mock.h"
 
@@ -17,9 +17,9 @@ static const burn_plugin plugin = {
     .struct_size = (uint32_t)sizeof(burn_plugin),
     .magic = BURN_MAGIC_INIT,
     .id = MOCK_ID,
-    .version = BURN_VERSION,
-    .vendor = "Burn-C",
-    .license = "MIT OR Apache-2.0",
+    .version = MOCK_VERSION,
+    .vendor = MOCK_ID,
+    .license = MOCK_LICENSE,
     .device = &mock_device_api,
     .row_sets = row_sets,
     .n_row_sets = (uint32_t)BURN_COUNT(row_sets),

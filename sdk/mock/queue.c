@@ -9,9 +9,6 @@
  */
 #include "mock.h"
 
-#include <sched.h>
-#include <time.h>
-
 struct burn_queue {
     burn_backend_device *dev;
     burn_queue *next; /* of the device's queues */
@@ -139,18 +136,6 @@ int32_t mock_queue_take_misuse(burn_queue *queue, burn_err *err)
     return code;
 }
 
-static void delay(const burn_backend_device *dev)
-{
-    uint64_t microseconds = dev->options.delay_us;
-    if (microseconds == 0) {
-        (void)sched_yield();
-        return;
-    }
-    struct timespec pause = {(time_t)(microseconds / 1000000),
-                             (long)(microseconds % 1000000) * 1000};
-    (void)nanosleep(&pause, NULL);
-}
-
 /* The next item; NULL when the queue closes and nothing is left. */
 static mock_item *next_item(burn_queue *queue)
 {
@@ -172,8 +157,12 @@ static mock_item *next_item(burn_queue *queue)
 static void run_one(burn_queue *queue, mock_item *item)
 {
     char text[120];
-    if (atomic_load(&queue->dev->lost) == 0) {
-        mock_run_item(item);
+    int skip = atomic_load(&queue->dev->lost) != 0;
+#ifdef MOCK_INJECT
+    skip = skip || mock_inject_failure(item);
+#endif /* MOCK_INJECT */
+    if (!skip) {
+        item->run(item);
     }
     if (release_pins(item)) {
         (void)snprintf(text, sizeof(text),
@@ -189,7 +178,9 @@ static void *worker_main(void *argument)
     burn_queue *queue = (burn_queue *)argument;
     mock_item *item = next_item(queue);
     while (item != NULL) {
-        delay(queue->dev);
+#ifdef MOCK_INJECT
+        mock_inject_delay(queue->dev);
+#endif /* MOCK_INJECT */
         run_one(queue, item);
         item = next_item(queue);
     }

@@ -3,8 +3,9 @@
  * rows.c - what mock claims: one row for each minimal op, for all dtypes of the op.
  *
  * Pointwise ops take every layout; the others take dense inputs only, so that the host makes copies
- * for them. No kernel works in place (in_place_mask 0). Every row has the FAULTS flag: on this
- * backend any launch may be made to fail late. To claim one more op: its slots and a row.
+ * for them. No kernel works in place (in_place_mask 0). Every row has the FAULTS flag, so that any
+ * launch may fail late; a backend sets it for gather, scatter and div only. To claim one more op:
+ * its slots and a row.
  */
 #include "kernels.h"
 #include "mock.h"

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * inject.h - failures on demand, so that tests can see what the core makes of them.
+ *
+ * Owns what belongs to that and nothing of the backend: options, counters, the failures. Where the
+ * backend calls in here, an `#ifdef MOCK_INJECT` stands around it; `burn new backend` leaves these
+ * parts out, and this file. To add a failure: a field, its option, and a place in inject.c.
+ */
+#ifndef BURN_SDK_MOCK_INJECT_H
+#define BURN_SDK_MOCK_INJECT_H
+
+#include <burn/status.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mock_item;
+struct burn_backend_device;
+
+/* Part of a device. Options are read when it is opened; 0 means: never. */
+typedef struct mock_inject {
+    uint64_t delay_us;   /* the worker sleeps before each item; 0: it only yields */
+    uint64_t fail_op;    /* the id of an op ... */
+    uint64_t fail_at;    /* ... whose n-th launch fails */
+    uint64_t lose_after; /* the device is lost at its n-th launch */
+    atomic_uint_fast64_t launches;
+    atomic_uint_fast64_t fail_launches;
+} mock_inject;
+
+/* Reads the host's options. [init] */
+int32_t mock_inject_read(mock_inject *inject, burn_err *err);
+/* Where the value of a device string's key belongs; NULL when the key is not one of these. */
+uint64_t *mock_inject_option(mock_inject *inject, const char *key, size_t length);
+/* Lets the worker of a queue be late. [worker] */
+void mock_inject_delay(const struct burn_backend_device *dev);
+/* 1 when a failure came instead of the kernel. [worker] */
+int mock_inject_failure(struct mock_item *item);
+
+#endif /* BURN_SDK_MOCK_INJECT_H */
