@@ -9,40 +9,44 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "loader/entry.h"
+#include "loader/lent.h"
 
 #include <string.h>
 
 #define DEVICES_MOST 1024
 
+/* The id stands before the text wherever it is shown. */
 static int32_t keep_failure(burni_entry *e, int32_t code, const char *text)
 {
+    size_t n = strlen(e->manifest.id);
+    int named = strncmp(text, e->manifest.id, n) == 0 && strncmp(text + n, ": ", 2) == 0;
     e->count_code = code;
     e->counted = 1;
-    burni_text_clean(e->count_text, sizeof(e->count_text), text);
+    burni_text_clean(e->count_text, sizeof(e->count_text), named ? text + n + 2 : text);
     return code;
-}
-
-static int32_t plugin_code(int32_t code)
-{
-    return code < 0 && code >= BURN_E_END ? code : BURN_E_INTERNAL;
 }
 
 /* The entry is busy. */
 static int32_t count_devices(burni_entry *e)
 {
-    burn_err said = BURN_ERR_INIT;
-    uint32_t n = 0;
-    int32_t code = e->views[1].table->device->count(&n, &said);
-    if (code != BURN_OK) {
-        said.text[sizeof(said.text) - 1] = '\0';
-        const char *text = said.text[0] != '\0' ? said.text : "counting devices failed";
-        return keep_failure(e, plugin_code(code), text);
+    burni_sink sink;
+    BURNI_LENT(uint32_t) n = {0, {0}};
+    burni_sink_begin(&sink);
+    burni_lend(n.guard);
+    burn_err why = BURN_ERR_INIT;
+    int32_t code = e->views[1].table->device->count(&n.it, &sink.err);
+    code = burni_sink_end(&sink, e->manifest.id, "count", code, &why);
+    if (code == BURN_OK) {
+        code = burni_lent_check(n.guard, e->manifest.id, "count", "out_count", &why);
     }
-    if (n > DEVICES_MOST) {
+    if (code != BURN_OK) {
+        return keep_failure(e, code, why.text);
+    }
+    if (n.it > DEVICES_MOST) {
         return keep_failure(e, BURN_E_ABI, "it claims more than 1024 devices");
     }
-    e->devices = burni_calloc(n, sizeof(*e->devices));
-    e->probed = burni_calloc(n, 1);
+    e->devices = burni_calloc(n.it, sizeof(*e->devices));
+    e->probed = burni_calloc(n.it, 1);
     if (e->devices == NULL || e->probed == NULL) {
         burni_free(e->devices);
         burni_free(e->probed);
@@ -50,7 +54,7 @@ static int32_t count_devices(burni_entry *e)
         e->probed = NULL;
         return BURN_E_NO_MEMORY;
     }
-    e->n_devices = n;
+    e->n_devices = n.it;
     e->count_code = BURN_OK;
     e->counted = 1;
     return BURN_OK;
@@ -134,19 +138,22 @@ static int32_t need_probe(burni_entry *e, uint32_t ordinal, burn_err *err)
     if (e->probed[ordinal]) {
         return BURN_OK;
     }
-    burn_err said = BURN_ERR_INIT;
-    burn_device_info info;
-    BURN_INIT(&info, burn_device_info);
-    int32_t code = e->views[1].table->device->probe(ordinal, &info, &said);
-    if (code != BURN_OK) {
-        said.text[sizeof(said.text) - 1] = '\0';
-        char text[sizeof(said.text)];
-        burni_text_clean(text, sizeof(text), said.text);
-        return burni_fail(err, plugin_code(code), "%s:%u: %s", e->manifest.id, ordinal,
-                          text[0] != '\0' ? text : "the device could not be described");
+    burni_sink sink;
+    BURNI_LENT(burn_device_info) info;
+    burni_sink_begin(&sink);
+    burni_lend(info.guard);
+    BURN_INIT(&info.it, burn_device_info);
+    burn_err why = BURN_ERR_INIT;
+    int32_t code = e->views[1].table->device->probe(ordinal, &info.it, &sink.err);
+    code = burni_sink_end(&sink, e->manifest.id, "probe", code, &why);
+    if (code == BURN_OK) {
+        code = burni_lent_check(info.guard, e->manifest.id, "probe", "burn_device_info", &why);
     }
-    end_strings(&info);
-    e->devices[ordinal] = info;
+    if (code != BURN_OK) {
+        return burni_fail(err, code, "%s:%u: %s", e->manifest.id, ordinal, why.text);
+    }
+    end_strings(&info.it);
+    e->devices[ordinal] = info.it;
     e->probed[ordinal] = 1;
     return BURN_OK;
 }

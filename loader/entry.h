@@ -155,6 +155,9 @@ int32_t burni_open_library(burni_entry *e, burn_plugin_query_fn *out);
 int32_t burni_query(burni_entry *e, burn_plugin_query_fn query);
 int32_t burni_check_range(burni_entry *e, const char *where, uint32_t oldest, uint32_t newest);
 int32_t burni_check_magic(burni_entry *e, const burn_magic *theirs);
+/* Whether the plugin lays structs out like the host for that version, whose hash is `ours`. */
+int32_t burni_check_layout(burni_entry *e, const burn_plugin *theirs, uint32_t version,
+                           uint64_t ours);
 int32_t burni_copy_table(burni_entry *e, const burn_plugin **out);
 int32_t burni_copy_row_sets(burni_entry *e, const burn_plugin *raw, burn_plugin *copy);
 int32_t burni_copy_ops(burni_entry *e, const burn_plugin *raw, burn_plugin *copy);

@@ -6,25 +6,21 @@
  * facts of the two builds are compared one by one, each with a message that names both values. All
  * of it happens before a single entry is called. Runs without the loader's lock. [init]
  *
- * With a new minor: one row in `layouts`, holding the hash of the minor before as a number.
+ * Layout hashes: both sides carry those of all minors up to their own, and that of the negotiated
+ * minor must be equal. With a new minor, plugin.h gets the hash of the one before as a number.
  */
 #include "base/error.h"
 #include "loader/entry.h"
+#include "loader/lent.h"
 
 #include <string.h>
 
 #define MAJOR(version) ((version) >> 16)
 #define MINOR(version) ((version)&0xffffu)
 
-typedef struct layout_row {
-    uint32_t version;
-    uint64_t hash;
-} layout_row;
-
-/* The layout hash of each minor that this host speaks. */
-static const layout_row layouts[] = {
-    {BURN_ABI_VERSION(0, 1), BURN_LAYOUT_HASH},
-};
+static const uint64_t own_layouts[] = BURN_LAYOUTS_INIT;
+_Static_assert(sizeof(own_layouts) / sizeof(own_layouts[0]) == BURN_ABI_MINOR + 1,
+               "BURN_LAYOUTS_INIT has one hash per minor");
 
 static const char *const sanitizers[] = {"none", "address", "thread"};
 
@@ -53,19 +49,35 @@ int32_t burni_check_range(burni_entry *e, const char *where, uint32_t oldest, ui
                             MINOR(BURN_ABI_CURRENT));
 }
 
-/* A newer plugin's hash is of a minor that this host has never seen: nothing to compare with. */
-static int32_t check_layout(burni_entry *e, const burn_magic *theirs)
+/* What the plugin says about a minor, 0 when nothing. Plugins of the first headers have no table. */
+static uint64_t stated_layout(const burn_plugin *theirs, uint32_t version)
 {
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        if (layouts[i].version != theirs->abi_newest || layouts[i].hash == theirs->layout_hash) {
-            continue;
-        }
-        return burni_entry_fail(
-            e, BURN_E_ABI, "rebuild the plugin with this library's headers",
-            "its structs are laid out differently: layout hash %016llx, this library has %016llx",
-            (unsigned long long)theirs->layout_hash, (unsigned long long)layouts[i].hash);
+    int has_table = BURN_HAS(theirs, burn_plugin, n_layouts) && theirs->layouts != NULL &&
+                    (uintptr_t)theirs->layouts % sizeof(uint64_t) == 0;
+    if (has_table && MINOR(version) < theirs->n_layouts) {
+        return theirs->layouts[MINOR(version)];
     }
-    return BURN_OK;
+    return version == theirs->magic.abi_newest ? theirs->magic.layout_hash : 0;
+}
+
+int32_t burni_check_layout(burni_entry *e, const burn_plugin *theirs, uint32_t version,
+                           uint64_t ours)
+{
+    uint64_t stated = stated_layout(theirs, version);
+    if (stated == ours) {
+        return BURN_OK;
+    }
+    const char *remedy = "rebuild the plugin with this library's headers";
+    if (stated == 0) {
+        return burni_entry_fail(e, BURN_E_ABI, remedy,
+                                "it states no layout hash for ABI %u.%u, this library has %016llx",
+                                MAJOR(version), MINOR(version), (unsigned long long)ours);
+    }
+    return burni_entry_fail(e, BURN_E_ABI, remedy,
+                            "its structs are laid out differently: layout hash %016llx for ABI "
+                            "%u.%u, this library has %016llx",
+                            (unsigned long long)stated, MAJOR(version), MINOR(version),
+                            (unsigned long long)ours);
 }
 
 int32_t burni_check_magic(burni_entry *e, const burn_magic *theirs)
@@ -91,8 +103,7 @@ int32_t burni_check_magic(burni_entry *e, const burn_magic *theirs)
                                 theirs->sanitizer, sanitizer_name(theirs->sanitizer),
                                 ours.sanitizer, sanitizer_name(ours.sanitizer));
     }
-    int32_t code = burni_check_range(e, "the plugin", theirs->abi_oldest, theirs->abi_newest);
-    return code == BURN_OK ? check_layout(e, theirs) : code;
+    return burni_check_range(e, "the plugin", theirs->abi_oldest, theirs->abi_newest);
 }
 
 static int32_t check_manifest(burni_entry *e, const burn_magic *theirs)
@@ -112,7 +123,7 @@ static int32_t check_manifest(burni_entry *e, const burn_magic *theirs)
 static int32_t refused(burni_entry *e, burn_err *said)
 {
     said->text[sizeof(said->text) - 1] = '\0';
-    int32_t code = said->code < 0 && said->code >= BURN_E_END ? said->code : BURN_E_INTERNAL;
+    int32_t code = said->code != BURN_OK ? burni_plugin_code(said->code) : BURN_E_INTERNAL;
     if (said->text[0] == '\0') {
         return burni_entry_fail(e, code, "ask the plugin's vendor",
                                 "the plugin refused without a reason (%s)", burn_status_name(code));
@@ -131,18 +142,28 @@ int32_t burni_query(burni_entry *e, burn_plugin_query_fn query)
     uint32_t newest = e->manifest.abi_newest;
     e->negotiated = newest < BURN_ABI_CURRENT ? newest : BURN_ABI_CURRENT;
     burni_host_init(&e->host, e->negotiated);
-    burn_err said = BURN_ERR_INIT;
-    const burn_plugin *raw = query(BURN_ABI_OLDEST, BURN_ABI_CURRENT, &e->host, &said);
+    burni_sink sink;
+    burni_sink_begin(&sink);
+    const burn_plugin *raw = query(BURN_ABI_OLDEST, BURN_ABI_CURRENT, &e->host, &sink.err);
+    int32_t code =
+        burni_lent_check(sink.guard, e->manifest.id, BURN_PLUGIN_SYMBOL, "burn_err", NULL);
+    if (code != BURN_OK) {
+        return burni_entry_fail(e, code, "rebuild the plugin with this library's headers",
+                                "its " BURN_PLUGIN_SYMBOL " wrote past the end of burn_err");
+    }
     if (raw == NULL) {
-        return refused(e, &said);
+        return refused(e, &sink.err);
     }
     if ((uintptr_t)raw % _Alignof(burn_plugin) != 0) {
         return burni_entry_fail(e, BURN_E_ABI, "rebuild the plugin",
                                 "its table is at an odd address");
     }
-    int32_t code = burni_check_magic(e, &raw->magic);
+    code = burni_check_magic(e, &raw->magic);
     if (code == BURN_OK) {
         code = check_manifest(e, &raw->magic);
+    }
+    if (code == BURN_OK) {
+        code = burni_check_layout(e, raw, e->negotiated, own_layouts[MINOR(e->negotiated)]);
     }
     if (code == BURN_OK) {
         e->raw = raw;

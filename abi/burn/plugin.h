@@ -49,14 +49,27 @@ typedef struct burn_host {
     const char *(BURN_CALL *option)(const char *name);
     /* How many threads a CPU backend may use: BURN_THREADS, else the cores it may run on. [any] */
     uint32_t(BURN_CALL *thread_budget)(void);
-    /* A service that another loaded plugin offers by id ("flex.kernel/1"), or NULL. [init] */
+    /* A service that another open plugin offers by id ("flex.kernel/1"), or NULL: ask when a kernel
+     * is prepared, not in the query, since plugins are opened in any order. [any] */
     const void *(BURN_CALL *service)(const char *id);
 } burn_host;
 
-/* Rows that serve one backend. */
+/*
+ * How every service begins. It serves kernels that were written for any of the revisions
+ * contract_oldest .. contract. A backend offers its kernels' helpers as "<backend>.kernel/1".
+ */
+typedef struct burn_service {
+    uint32_t struct_size;
+    uint32_t contract;
+    uint32_t contract_oldest;
+    uint32_t zero;
+} burn_service;
+
+/* Rows that serve one backend. With a `contract` that the backend does not serve, they are left
+ * out, with a warning, and decompositions serve. */
 typedef struct burn_row_set {
     uint32_t struct_size;
-    uint32_t contract; /* revision of the backend's own services that the kernels use, 0 = none */
+    uint32_t contract; /* revision of "<backend>.kernel/1" that the kernels use, 0 = none */
     const char *backend;
     const burn_row *rows;
     uint32_t n_rows;
@@ -82,6 +95,10 @@ typedef struct burn_plugin {
     const void *(BURN_CALL *extension)(const char *id);
     /* Ends threads and closes what is open; called once, never followed by another call. [init] */
     void(BURN_CALL *shutdown)(void);
+    /* layouts[m]: hash of minor m, for 0 to abi_newest. NULL: magic.layout_hash is all there is. */
+    const uint64_t *layouts;
+    uint32_t n_layouts;
+    uint32_t zero;
 } burn_plugin;
 
 #define BURN_PLUGIN_SYMBOL "burn_plugin_query"
@@ -121,6 +138,12 @@ BURN_API const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, ui
                 sizeof(burn_op_def)),                                                              \
             sizeof(burn_device_api)),                                                              \
         sizeof(burn_slot) + sizeof(burn_guard) * 16 + sizeof(burn_role) * 256)
+
+/*
+ * The hashes of minors 0 (which never was) to the current one, for an array that burn_plugin points
+ * at; the host has the same. With a new minor the hash of the one before becomes a number here.
+ */
+#define BURN_LAYOUTS_INIT {0, BURN_LAYOUT_HASH}
 
 /* clang-format off */
 #define BURN_MAGIC_INIT                                                                            \

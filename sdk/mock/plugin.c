@@ -13,6 +13,8 @@ static burn_row_set row_sets[1] = {
     {(uint32_t)sizeof(burn_row_set), 0, MOCK_ID, mock_rows, 0, (uint32_t)sizeof(burn_row)},
 };
 
+static const uint64_t layouts[] = BURN_LAYOUTS_INIT;
+
 static const burn_plugin plugin = {
     .struct_size = (uint32_t)sizeof(burn_plugin),
     .magic = BURN_MAGIC_INIT,
@@ -25,6 +27,8 @@ static const burn_plugin plugin = {
     .n_row_sets = (uint32_t)BURN_COUNT(row_sets),
     .row_set_stride = (uint32_t)sizeof(burn_row_set),
     .shutdown = mock_shutdown,
+    .layouts = layouts,
+    .n_layouts = (uint32_t)BURN_COUNT(layouts),
 };
 
 const burn_plugin *burn_plugin_query(uint32_t host_oldest, uint32_t host_newest,

@@ -41,6 +41,7 @@ static int32_t probe_code;
 static int only_once_is_on;
 static int shutdowns;
 static const burn_host *host;
+static uint64_t layouts[] = BURN_LAYOUTS_INIT;
 
 static int32_t fail(burn_err *err, int32_t code, const char *text)
 {
@@ -213,6 +214,8 @@ static void build(void)
 {
     static const burn_magic magic = BURN_MAGIC_INIT;
     BURN_INIT(&plugin.t, burn_plugin);
+    plugin.t.layouts = layouts;
+    plugin.t.n_layouts = (uint32_t)(sizeof(layouts) / sizeof(layouts[0]));
     plugin.t.magic = magic;
     plugin.t.id = own_id;
     plugin.t.version = "1.2.3";
@@ -257,7 +260,7 @@ MAGIC_DEFECT(wrong_magic, magic, 0x12345678)
 MAGIC_DEFECT(byte_order, byte_order, 0x04030201)
 MAGIC_DEFECT(pointer_bits, pointer_bits, 31)
 MAGIC_DEFECT(sanitizer, sanitizer, 3)
-MAGIC_DEFECT(layout_hash, layout_hash, 42)
+DEFECT(layout_hash, layouts[BURN_ABI_MINOR], 42)
 MAGIC_DEFECT(manifest_lies, abi_newest, BURN_ABI_VERSION(0, 2))
 MAGIC_DEFECT(newer_minor, abi_newest, BURN_ABI_VERSION(0, 2))
 DEFECT(short_table, plugin.t.struct_size, 40)
@@ -343,6 +346,20 @@ static void ext_op_twice(void)
 {
     ops[1].name = ops[0].name;
     ops[1].id = ops[0].id;
+}
+
+/* As the first headers had it: one hash, in the magic block. */
+static void layout_hash_old(void)
+{
+    plugin.t.struct_size = (uint32_t)offsetof(burn_plugin, layouts);
+    plugin.t.magic.layout_hash = 43;
+}
+
+/* A newer plugin that does not say how the older minor looked. */
+static void newer_minor_alone(void)
+{
+    plugin.t.magic.abi_newest = BURN_ABI_VERSION(0, 2);
+    plugin.t.layouts = NULL;
 }
 
 static void mixed(void)
@@ -455,7 +472,8 @@ typedef struct defect {
 #define ROW(name) {#name, name}
 static const defect defects[] = {
     ROW(wrong_magic),    ROW(byte_order),    ROW(pointer_bits),  ROW(sanitizer),
-    ROW(layout_hash),    ROW(manifest_lies), ROW(newer_minor),   ROW(short_table),
+    ROW(layout_hash),    ROW(layout_hash_old),
+    ROW(newer_minor_alone), ROW(manifest_lies), ROW(newer_minor),   ROW(short_table),
     ROW(garbage_table),  ROW(long_table),    ROW(table_flags),   ROW(device_flags),
     ROW(garbage_device), ROW(ragged_device), ROW(short_device),  ROW(long_device),
     ROW(wrong_id),       ROW(null_id),       ROW(wrong_version), ROW(no_device),
