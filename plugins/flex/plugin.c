@@ -10,6 +10,8 @@
 #include "isa.h"
 #include "kernels.h"
 #include "rows.h"
+#include "stream.h"
+#include "service.h"
 #include "threads.h"
 
 #define COUNT_ROWS(family) +1
@@ -58,6 +60,7 @@ static void fill_plugin(void)
     plugin.n_row_sets = N_ROW_SETS;
     plugin.row_set_stride = (uint32_t)sizeof(burn_row_set);
     plugin.op_stride = (uint32_t)sizeof(burn_op_def);
+    plugin.extension = flex_service;
     plugin.shutdown = plugin_shutdown;
 }
 
@@ -76,7 +79,9 @@ const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t ho
         return NULL;
     }
     flex_kernels_init();
+    flex_stream_init();
     flex_threads_init(host->thread_budget());
+    flex_service_init();
     fill_row_sets();
     fill_plugin();
     return &plugin;
