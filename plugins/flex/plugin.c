@@ -10,7 +10,6 @@
 #include "isa.h"
 #include "kernels.h"
 #include "rows.h"
-#include "stream.h"
 #include "service.h"
 #include "threads.h"
 
@@ -79,7 +78,6 @@ const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t ho
         return NULL;
     }
     flex_kernels_init();
-    flex_stream_init();
     flex_threads_init(host->thread_budget());
     flex_service_init();
     fill_row_sets();
