@@ -9,6 +9,7 @@
  * products promise it, and each image is added up by one task.
  */
 #include "conv.h"
+#include "conv_direct.h"
 #include "gemm.h"
 #include "nn.h"
 
@@ -319,7 +320,7 @@ static uint64_t patch_bytes(const flex_conv *v)
     return flex_float_bytes(padded_floats(v)) + flex_float_bytes(2 * patch_size(v));
 }
 
-uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what)
+static uint64_t product_bytes(const flex_conv *v, uint32_t what)
 {
     if (what == FLEX_CONV_IMAGE) {
         image_job job;
@@ -331,8 +332,18 @@ uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what)
     return patch_bytes(v) + flex_gemm_bytes(&g, flex_thread_count());
 }
 
+uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what)
+{
+    uint64_t bytes = product_bytes(v, what);
+    uint64_t direct = flex_conv_direct_fits(v, what) ? flex_conv_direct_bytes(v, what) : 0;
+    return bytes > direct ? bytes : direct;
+}
+
 void flex_conv_f32(const flex_conv *v, uint32_t what, const flex_conv_data *data, void *memory)
 {
+    if (flex_conv_direct_fits(v, what) && flex_conv_direct(v, what, data, memory)) {
+        return;
+    }
     if (what == FLEX_CONV_IMAGE) {
         image_job job = {.v = v, .data = data, .memory = memory};
         image_sizes(v, &job);

@@ -66,7 +66,8 @@ void check_both(rig_call *c)
 
 void check_close(double got, double want, double tolerance, const char *what, int64_t at)
 {
-    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= tolerance)) {
+    int near = got == want || fabs(got - want) <= tolerance; /* equal infinities, too */
+    if (isnan(want) ? !isnan(got) : !near) {
         fail_msg("%s: element %lld is %.9g, not %.9g", what, (long long)at, got, want);
     }
 }

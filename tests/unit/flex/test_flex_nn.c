@@ -311,7 +311,9 @@ static void test_conv2d(void **state)
         {1, 6, 12, 12, 12, 3, 3, 1, 2, 2, 6},  {2, 16, 7, 7, 33, 1, 1, 1, 0, 1, 1},
         {2, 4, 9, 9, 7, 1, 1, 2, 0, 1, 1},     {1, 2, 40, 70, 3, 2, 5, 3, 1, 2, 1},
         {4, 64, 6, 6, 13, 3, 3, 1, 1, 1, 1},   {1, 1, 3, 3, 1, 3, 3, 1, 0, 1, 1},
-        {0, 2, 5, 5, 3, 3, 3, 1, 1, 1, 1},
+        {0, 2, 5, 5, 3, 3, 3, 1, 1, 1, 1},     {9, 1, 28, 28, 6, 5, 5, 1, 2, 1, 1},
+        {17, 6, 14, 14, 16, 5, 5, 1, 0, 1, 1}, {1, 8, 70, 90, 3, 3, 5, 1, 1, 2, 1},
+        {5, 6, 20, 21, 15, 3, 2, 1, 0, 1, 3},  {8, 3, 9, 40, 7, 1, 3, 1, 1, 1, 1},
     };
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         check_conv(&cases[i], BURN_F32, 2e-4);
@@ -321,6 +323,45 @@ static void test_conv2d(void **state)
     }
     check_conv(&cases[1], BURN_F16, 4e-2);
     check_conv(&cases[3], BURN_BF16, 4e-1);
+}
+
+/* An infinity reaches those elements of the gradients whose sums it is in, and no others. */
+static void test_conv2d_infinities(void **state)
+{
+    (void)state;
+    burn_attrs_conv a = conv_attrs(1, 0, 1, 1);
+    rig_tensor x = rig_random(BURN_F32, 4, (int64_t[]){8, 2, 12, 12}, 21);
+    rig_tensor w = rig_random(BURN_F32, 4, (int64_t[]){4, 2, 3, 3}, 22);
+    rig_tensor g = rig_random(BURN_F32, 4, (int64_t[]){8, 4, 10, 10}, 23);
+    rig_tensor gx = rig_new(BURN_F32, 4, x.dims);
+    rig_tensor gw = rig_new(BURN_F32, 4, w.dims);
+    rig_set(&x, 12, (double)INFINITY); /* in the first column: only one tap meets it there */
+    rig_set(&w, 4, -(double)INFINITY);
+    double *map = calloc((size_t)rig_numel(&g), sizeof(double));
+    double *rx = calloc((size_t)rig_numel(&x), sizeof(double));
+    double *rw = calloc((size_t)rig_numel(&w), sizeof(double));
+    plain_conv(&x, &w, &g, &a, map, rx, rw);
+    rig_call c = {.op = BURN_OP_CONV2D_GRAD_INPUT, .in = {&w, &g}, .out = {&gx}};
+    c.n_in = 2;
+    c.n_out = 1;
+    c.attrs = &a;
+    c.attrs_size = (uint32_t)sizeof(a);
+    a.size[0] = a.size[1] = 12;
+    check_both(&c);
+    check_all(&gx, rx, 1e-4, "conv2d_grad_input");
+    c.op = BURN_OP_CONV2D_GRAD_WEIGHT;
+    c.in[0] = &x;
+    c.out[0] = &gw;
+    a.size[0] = a.size[1] = 3;
+    check_both(&c);
+    check_all(&gw, rw, 1e-3, "conv2d_grad_weight");
+    rig_tensor *all[] = {&x, &w, &g, &gx, &gw};
+    for (uint32_t i = 0; i < 5; i++) {
+        rig_free(all[i]);
+    }
+    free(map);
+    free(rx);
+    free(rw);
 }
 
 /* B104: the stride drops the tail of the input; its gradient is 0 there. */
@@ -598,6 +639,7 @@ int main(void)
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_matmul_openblas),
         cmocka_unit_test(test_conv2d),
+        cmocka_unit_test(test_conv2d_infinities),
         cmocka_unit_test(test_b104_stride_drops_tail),
         cmocka_unit_test(test_b106_transposed_dilated),
         cmocka_unit_test(test_b108_groups),
