@@ -6,6 +6,7 @@
  */
 #include "tiles.h"
 
+#include "stream.h"
 #include "threads.h"
 
 #include <burn_sdk/half.h>
@@ -151,6 +152,7 @@ typedef struct tile_buffers {
     _Alignas(64) char raw[FLEX_MAX_SOURCES][FLEX_TILE * 8];
     _Alignas(64) float wide[FLEX_MAX_SOURCES][FLEX_TILE];
     _Alignas(64) float out[FLEX_TILE];
+    _Alignas(64) char last[FLEX_TILE * 8]; /* what will be streamed */
 } tile_buffers;
 
 /* Where the loop finds source i of elements first .. first + n - 1. */
@@ -187,10 +189,14 @@ static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at
         in[i] = tile_source(job, i, buffers, (int64_t)at, (int64_t)n, one_row);
     }
     char *out = job->out + at * job->out_size;
-    void *into = job->convert_out != NULL ? (void *)buffers->out : (void *)out;
+    char *last = job->stream ? buffers->last : out;
+    void *into = job->convert_out != NULL ? (void *)buffers->out : (void *)last;
     uint64_t done = job->loop(job, into, in, n, mode);
     if (done == n && job->convert_out != NULL) {
-        job->convert_out(out, buffers->out, n);
+        job->convert_out(last, buffers->out, n);
+    }
+    if (job->stream) {
+        flex_stream(out, last, done * job->out_size);
     }
     return done;
 }
@@ -230,21 +236,11 @@ static int is_transposed(const flex_job *job)
     return found && !job->may_stop;
 }
 
-/* Elements lo .. hi - 1. Returns hi, or the first position without an answer. */
-static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
+static uint64_t run_tiles(const flex_job *job, uint64_t lo, uint64_t hi, uint32_t mode)
 {
-    uint32_t mode = 0;
-    const void *in[FLEX_MAX_SOURCES] = {NULL, NULL, NULL};
-    for (uint32_t i = 0; i < job->n_src; i++) {
-        mode |= job->src[i].scalar ? 1u << i : 0;
-        in[i] = job->src[i].data + (job->src[i].scalar ? 0 : lo * job->src[i].size);
-    }
-    if (job->all_dense) {
-        return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
-    }
     tile_buffers buffers;
     uint64_t row = job->rank > 0 ? (uint64_t)job->dims[job->rank - 1] : 1;
-    int by_row = row >= LONG_ROW && job->rank > 1;
+    int by_row = !job->all_dense && row >= LONG_ROW && job->rank > 1;
     if (by_row && is_transposed(job)) {
         run_blocks(job, &buffers, lo, hi, row, mode);
         return hi;
@@ -264,6 +260,25 @@ static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
     return hi;
 }
 
+/* Elements lo .. hi - 1. Returns hi, or the first position without an answer. */
+static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
+{
+    uint32_t mode = 0;
+    const void *in[FLEX_MAX_SOURCES] = {NULL, NULL, NULL};
+    for (uint32_t i = 0; i < job->n_src; i++) {
+        mode |= job->src[i].scalar ? 1u << i : 0;
+        in[i] = job->src[i].data + (job->src[i].scalar ? 0 : lo * job->src[i].size);
+    }
+    if (job->all_dense && !job->stream) {
+        return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
+    }
+    uint64_t end = run_tiles(job, lo, hi, mode);
+    if (job->stream) {
+        flex_stream_end();
+    }
+    return end;
+}
+
 static void run_task(void *ctx, uint32_t task)
 {
     flex_job *job = ctx;
@@ -278,11 +293,41 @@ static void run_task(void *ctx, uint32_t task)
     }
 }
 
+/* Large results are streamed, unless they overwrite an operand, whose lines are there already. */
+static int wants_stream(const flex_job *job)
+{
+    uint64_t bytes = job->out_size;
+    for (uint32_t i = 0; i < job->n_src; i++) {
+        if (job->src[i].data == job->out) {
+            return 0;
+        }
+        bytes += job->src[i].scalar ? 0 : job->src[i].size;
+    }
+    return flex_stream_pays(bytes * job->n);
+}
+
+/*
+ * A few tasks become one per thread. The caller takes the first and the workers the others, call
+ * after call, so each core's cache keeps its part from op to op.
+ */
+static void one_task_per_thread(flex_job *job)
+{
+    enum { FEW = 4, ROUND = 1024 };
+    uint64_t threads = flex_thread_count();
+    uint64_t tasks = (job->n + job->grain - 1) / job->grain;
+    if (tasks > threads && tasks <= FEW * threads) {
+        uint64_t part = (job->n + threads - 1) / threads;
+        job->grain = (part + ROUND - 1) / ROUND * ROUND;
+    }
+}
+
 uint64_t flex_job_run(flex_job *job)
 {
     if (job->n == 0) {
         return 0;
     }
+    job->stream = (uint8_t)wants_stream(job);
+    one_task_per_thread(job);
     /* 32-bit task numbers: huge jobs get larger tasks. */
     while ((job->n - 1) / job->grain >= UINT32_MAX) {
         job->grain *= 2;

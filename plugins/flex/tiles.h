@@ -4,8 +4,9 @@
  *
  * A job names up to three sources (all seen with the output's dims), the dense output and a loop
  * over dense arrays. Dense work goes to the loop in one piece; anything else is gathered tile by
- * tile into buffers that stay in the first-level cache, and half floats are converted there. Large
- * jobs are cut into chunks of a fixed size for the thread pool. Elements do not depend on the cut.
+ * tile into buffers that stay in the first-level cache, and half floats are converted there. Jobs
+ * that fit the caches are cut into one part per thread, so that the next op finds each part where
+ * this one left it; larger ones into chunks of a fixed size. Elements do not depend on the cut.
  */
 #ifndef BURN_PLUGINS_FLEX_TILES_H
 #define BURN_PLUGINS_FLEX_TILES_H
@@ -43,7 +44,8 @@ struct flex_job {
     uint32_t out_size;
     uint8_t all_dense;
     uint8_t may_stop; /* the loop may stop early: positions must come in order */
-    uint8_t zero[2];
+    uint8_t stream;   /* results go past the caches (stream.h) */
+    uint8_t zero;
     flex_convert_fn convert_out;
     uint64_t n;
     uint64_t grain;        /* elements per task */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * stream.h - stores that go past the caches, for results that no cache will hold.
+ *
+ * An ordinary store first reads the line it writes to; for `a + b` in main memory that is a third
+ * more traffic. A streaming store does not, but what it wrote is in no cache afterwards: it pays
+ * for results that would be pushed out anyway, and never for a result that overwrites an operand.
+ * Whoever streamed calls flex_stream_end before others may look. [any]
+ */
+#ifndef BURN_PLUGINS_FLEX_STREAM_H
+#define BURN_PLUGINS_FLEX_STREAM_H
+
+#include <stdint.h>
+
+/* 1 when an op that touches so many bytes in all (operands and results) should stream. */
+int flex_stream_pays(uint64_t bytes);
+
+/* memcpy with streaming stores; full lines of `out` are best. */
+void flex_stream(void *out, const void *in, uint64_t bytes);
+
+/* Orders this thread's streaming stores before its later ordinary ones. */
+void flex_stream_end(void);
+
+/* Finds out how large the caches are. [init] */
+void flex_stream_init(void);
+
+#endif /* BURN_PLUGINS_FLEX_STREAM_H */
