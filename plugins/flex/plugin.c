@@ -11,6 +11,7 @@
 #include "kernels.h"
 #include "rows.h"
 #include "service.h"
+#include "stream.h"
 #include "threads.h"
 
 #define COUNT_ROWS(family) +1
@@ -78,6 +79,7 @@ const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t ho
         return NULL;
     }
     flex_kernels_init();
+    flex_stream_init();
     flex_threads_init(host->thread_budget());
     flex_service_init();
     fill_row_sets();
