@@ -194,6 +194,16 @@ static uint32_t usable_cores(void)
     return online > 0 ? (uint32_t)online : 1;
 }
 
+int32_t burni_loader_check_threads(burn_err *err)
+{
+    const char *wanted = burni_loader_option("THREADS");
+    if (wanted == NULL || parse_threads(wanted) > 0) {
+        return BURN_OK;
+    }
+    return burni_fail(err, BURN_E_INVALID, "BURN_THREADS=\"%.32s\": expected a number from 1 to %d",
+                      wanted, THREADS_MOST);
+}
+
 uint32_t burni_thread_budget(void)
 {
     const char *wanted = burni_loader_option("THREADS");

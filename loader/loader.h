@@ -85,5 +85,7 @@ const char *burni_loader_option(const char *name);
 
 /* How many threads a CPU backend may use: option THREADS, else the cores it may run on. */
 uint32_t burni_thread_budget(void);
+/* What is wrong with BURN_THREADS, if anything. */
+int32_t burni_loader_check_threads(burn_err *err);
 
 #endif /* BURN_LOADER_H */

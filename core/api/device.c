@@ -4,7 +4,9 @@
  */
 #include "base/error.h"
 #include "base/log.h"
+#include "exec/check.h"
 #include "exec/device.h"
+#include "exec/explain.h"
 #include "exec/stream.h"
 #include "exec/support.h"
 #include "loader/loader.h"
@@ -142,9 +144,16 @@ int32_t burn_option_set(const char *name, const char *value, burn_err *err)
         /* For tests: this thread takes decompositions where there are kernels. */
         burni_thread *thread = burni_thread_get();
         if (thread != NULL) {
-            thread->decompose = value != NULL && strcmp(value, "1") == 0;
+            int on = value != NULL && strcmp(value, "1") == 0;
+            thread->watch = on ? thread->watch | BURNI_WATCH_DECOMPOSE
+                               : thread->watch & ~(uint32_t)BURNI_WATCH_DECOMPOSE;
         }
         return BURN_OK;
+    }
+    if (name != NULL && strcmp(name, "CHECK") == 0) {
+        burni_thread *thread = burni_thread_get();
+        return thread != NULL ? burni_check_set(thread, value, err)
+                              : burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
     }
     return burni_loader_set_option(name, value, err);
 }
@@ -185,6 +194,8 @@ int32_t burn_extension_load(const char *id, burn_err *err)
 
 void burn_shutdown(void)
 {
+    burni_explain_finish();
+    burni_check_finish();
     for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
         burni_device_close(burni_device_at(d));
     }

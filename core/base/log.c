@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include "base/env.h"
+#include "base/error.h"
 
 #include <burn/plugin.h>
 #include <pthread.h>
@@ -17,6 +18,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static burni_log_fn callback;
 static void *callback_user;
 static _Atomic int32_t max_level;
+static int dispatch;
+static int malformed;
 
 static void to_stderr(void *user, int32_t level, const char *source, const char *text)
 {
@@ -31,13 +34,28 @@ static void read_env(void)
     if (wanted == NULL) {
         return;
     }
-    static const char *const names[] = {"error", "warn", "info", "debug"};
-    for (int32_t i = 0; i < 4; i++) {
-        if (strcmp(wanted, names[i]) == 0) {
-            callback = to_stderr;
-            max_level = i + 1;
+    static const char *const names[] = {"", "error", "warn", "info", "debug", "dispatch"};
+    malformed = 1;
+    for (int32_t i = 0; i < 6; i++) {
+        if (strcmp(wanted, names[i]) != 0) {
+            continue;
         }
+        malformed = 0;
+        dispatch = i == 5;
+        callback = i > 0 ? to_stderr : NULL;
+        max_level = i == 5 ? BURN_LOG_WARN : i;
     }
+}
+
+int32_t burni_log_check(burn_err *err)
+{
+    (void)pthread_once(&once, read_env);
+    if (!malformed) {
+        return BURN_OK;
+    }
+    return burni_fail(err, BURN_E_INVALID,
+                      "BURN_LOG=\"%.32s\": expected error, warn, info, debug or dispatch",
+                      burni_env("LOG"));
 }
 
 void burni_log_set(burni_log_fn fn, void *user, int32_t level)
@@ -56,16 +74,24 @@ int burni_log_wants(int32_t level)
     return level >= BURN_LOG_ERROR && level <= max_level;
 }
 
-void burni_log(int32_t level, const char *source, const char *format, ...)
+int burni_log_wants_dispatch(void)
 {
-    if (!burni_log_wants(level)) {
-        return;
-    }
+    (void)pthread_once(&once, read_env);
+    return dispatch;
+}
+
+int burni_log_is_stderr(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    int is_stderr = callback == to_stderr;
+    (void)pthread_mutex_unlock(&lock);
+    return is_stderr;
+}
+
+static void send(int32_t level, const char *source, const char *format, va_list args)
+{
     char text[1024];
-    va_list args;
-    va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
     (void)pthread_mutex_lock(&lock);
     burni_log_fn fn = callback;
     void *user = callback_user;
@@ -73,4 +99,26 @@ void burni_log(int32_t level, const char *source, const char *format, ...)
     if (fn != NULL) {
         fn(user, level, source, text);
     }
+}
+
+void burni_log(int32_t level, const char *source, const char *format, ...)
+{
+    if (!burni_log_wants(level)) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    send(level, source, format, args);
+    va_end(args);
+}
+
+void burni_log_dispatch(const char *format, ...)
+{
+    if (!burni_log_wants_dispatch()) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    send(BURN_LOG_INFO, "dispatch", format, args);
+    va_end(args);
 }

@@ -11,6 +11,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "exec/check.h"
+#include "exec/explain.h"
 #include "exec/fault.h"
 #include "loader/loader.h"
 
@@ -211,10 +213,33 @@ static burni_device *open_locked(const burni_plugin *plugin, const burni_device_
     return device;
 }
 
+/* Options of the whole process: a wrong one is told here, before anything runs. */
+static int32_t read_modes(burn_err *err)
+{
+    int32_t rc = burni_log_check(err);
+    if (rc == BURN_OK) {
+        rc = burni_loader_check_threads(err);
+    }
+    if (rc == BURN_OK) {
+        rc = burni_explain_start(err);
+    }
+    if (rc == BURN_OK) {
+        rc = burni_check_start(err);
+    }
+    burni_thread *thread = burni_thread_get();
+    if (thread != NULL) {
+        thread->watch |= atomic_load(&burni_watch_all);
+    }
+    return rc;
+}
+
 burn_device *burni_device_open(const char *string, burn_err *err)
 {
     burni_device_choice choice;
     memset(&choice, 0, sizeof(choice));
+    if (read_modes(err) != BURN_OK) {
+        return NULL;
+    }
     if (burni_loader_resolve(string, &choice, err) != BURN_OK) {
         return NULL;
     }

@@ -9,7 +9,10 @@
 #include "exec/emit.h"
 
 #include "base/error.h"
+#include "base/tag.h"
+#include "exec/check.h"
 #include "exec/emit_private.h"
+#include "exec/explain.h"
 #include "graph/capture.h"
 #include "ops/rules.h"
 
@@ -21,6 +24,7 @@
 int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
 {
     err->op = e->op->def.id;
+    burni_tag_append(e->thread->tag, err);
     burni_cause *cause = burni_cause_new(err);
     for (uint32_t j = 0; j < e->n_out; j++) {
         e->out[j] = burni_handle_failed(e->thread, cause);
@@ -369,6 +373,35 @@ burni_storage *burni_emit_alias_of(const burni_emission *e, uint32_t j)
     return NULL;
 }
 
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* A dense copy of an operand, which is no part of the history. */
+static int32_t copy_operand(burni_emission *e, burn_tensor *t, burn_tensor **dense, burn_err *err)
+{
+    burni_thread *thread = e->thread;
+    burni_frame frame;
+    int watched = thread->watch != 0;
+    if (watched) {
+        burni_explain_copy(e, t);
+        burni_frame_open(thread, &frame, "layout copy for ", e->op->def.name);
+    }
+    *dense = NULL;
+    thread->no_grad++;
+    thread->depth++;
+    int32_t rc = burni_emit(thread, e->device, burni_op_find(BURN_OP_COPY), NULL, 0, &t, 1, dense,
+                            1);
+    thread->depth--;
+    thread->no_grad--;
+    if (watched) {
+        burni_frame_close(thread, &frame);
+    }
+    e->temporaries[e->n_temporaries++] = *dense;
+    if (rc != BURN_OK) {
+        (void)burn_tensor_error(*dense, err);
+    }
+    return rc;
+}
+
 /* ---- views ----------------------------------------------------------------------------------- */
 
 static int32_t emit_view(burni_emission *e, burn_err *err)
@@ -395,16 +428,8 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
     int32_t rc = e->op->def.view(&a);
     if (rc == BURN_E_UNSUPPORTED && (x->flags & BURNI_CONTIGUOUS) == 0) {
         burn_tensor *dense = NULL;
-        burn_tensor *const in[1] = {e->in[0]};
-        e->thread->no_grad++;
-        e->thread->depth++;
-        rc = burni_emit(e->thread, e->device, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &dense,
-                        1);
-        e->thread->depth--;
-        e->thread->no_grad--;
-        e->temporaries[e->n_temporaries++] = dense;
+        rc = copy_operand(e, e->in[0], &dense, err);
         if (rc != BURN_OK) {
-            (void)burn_tensor_error(dense, err);
             return rc;
         }
         x = dense;
@@ -448,19 +473,10 @@ static int32_t copy_inputs(burni_emission *e, const burni_resolved *resolved, bu
         if ((resolved->copy_mask >> i & 1) == 0) {
             continue;
         }
-        burn_tensor *dense = NULL;
-        e->thread->no_grad++;
-        e->thread->depth++;
-        int32_t rc = burni_emit(e->thread, e->device, burni_op_find(BURN_OP_COPY), NULL, 0,
-                                &e->in[i], 1, &dense, 1);
-        e->thread->depth--;
-        e->thread->no_grad--;
+        int32_t rc = copy_operand(e, e->in[i], &e->used[i], err);
         if (rc != BURN_OK) {
-            (void)burn_tensor_error(dense, err);
             return rc;
         }
-        e->used[i] = dense;
-        e->temporaries[e->n_temporaries++] = dense;
     }
     return BURN_OK;
 }
@@ -479,7 +495,8 @@ static int32_t no_row(const burni_emission *e, const burni_resolved *resolved, b
 static uint32_t overwritable(const burni_emission *e)
 {
     uint32_t moved = 0;
-    int kept = e->taped || e->thread->capture != NULL;
+    /* A check tells what the inputs were. */
+    int kept = e->taped || e->thread->capture != NULL || burni_checks(e->thread);
     for (uint32_t i = 0; i < e->n_in && i < 32 && !kept; i++) {
         const burn_tensor *t = e->in[i];
         if ((e->moved >> i & 1) != 0 && e->used[i] == t &&
@@ -488,6 +505,12 @@ static uint32_t overwritable(const burni_emission *e)
         }
     }
     return moved;
+}
+
+/* Pointwise ops have no products to reduce: their rows and the short way see no mode. */
+static uint32_t math_of(const burni_emission *e)
+{
+    return e->op->pointwise ? 0 : e->thread->math;
 }
 
 static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
@@ -509,11 +532,20 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
         call.operands = ops.operands;
         call.attrs = e->attrs;
         call.attrs_size = e->attrs_size;
+        call.flags = math_of(e);
         resolved = burni_resolve(&stream->resolver, e->device->core, e->op, &call, err);
         if (resolved == NULL) {
             return err->code;
         }
-        int force = e->thread->decompose && e->op->def.decompose != NULL && e->thread->depth == 0;
+        int force = (e->thread->watch & BURNI_WATCH_DECOMPOSE) != 0 &&
+                    e->op->def.decompose != NULL && e->thread->depth == 0;
+        if (__builtin_expect(e->thread->watch != 0, 0) && attempt == 0) {
+            if (force) {
+                burni_explain_decomposed(e, "the option DECOMPOSE asks for it");
+            } else {
+                burni_explain_kernel(e, &call, resolved);
+            }
+        }
         if (resolved->row == NULL || force) {
             *expanded = e->op->def.decompose != NULL;
             return *expanded ? BURN_OK : no_row(e, resolved, err);
@@ -546,6 +578,8 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     launch.attrs_size = e->attrs_size;
     launch.n_in = e->n_in;
     launch.n_out = e->n_out;
+    launch.math = math_of(e);
+    launch.tag = e->thread->tag;
     launch.operands = ops.operands;
     launch.storages = ops.storages;
     launch.moved = overwritable(e);
@@ -554,6 +588,9 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     if (rc != BURN_OK) {
         drop_outputs(e, e->n_out);
         *expanded = rc == BURN_E_UNSUPPORTED && e->op->def.decompose != NULL;
+        if (*expanded && e->thread->watch != 0) {
+            burni_explain_decomposed(e, "its kernel refused at the launch");
+        }
         return *expanded ? BURN_OK
                          : burni_fail(err, rc, "%s: %s", e->op->def.name, burn_status_text(rc));
     }
@@ -561,6 +598,23 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
 }
 
 /* ---- the whole call -------------------------------------------------------------------------- */
+
+static int32_t decompose(burni_emission *e)
+{
+    burni_thread *thread = e->thread;
+    burni_frame frame;
+    int watched = thread->watch != 0;
+    if (watched) {
+        burni_frame_open(thread, &frame, "", e->op->def.name);
+        frame.entry = e->entry_is_new ? e->entry : NULL;
+    }
+    int32_t rc = burni_expand(thread, e->device, e->op, e->attrs, e->attrs_size, e->in, e->n_in,
+                              e->out, e->n_out);
+    if (watched) {
+        burni_frame_close(thread, &frame);
+    }
+    return rc;
+}
 
 static int32_t run_op(burni_emission *e, int taped, burn_err *err)
 {
@@ -571,8 +625,10 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
             return burni_fail(err, BURN_E_UNSUPPORTED, "%s: has no gradient: %s", e->op->def.name,
                               e->op->def.no_vjp != NULL ? e->op->def.no_vjp : "no reason given");
         }
-        return burni_expand(e->thread, e->device, e->op, e->attrs, e->attrs_size, e->in, e->n_in,
-                            e->out, e->n_out);
+        if (e->thread->watch != 0) {
+            burni_explain_decomposed(e, "it is recorded, and has no gradient as a whole");
+        }
+        return decompose(e);
     }
     rc = e->op->view ? emit_view(e, err) : emit_kernel(e, err, &expanded);
     if (rc != BURN_OK) {
@@ -580,8 +636,7 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
     }
     if (expanded) {
         e->thread->no_grad++;
-        rc = burni_expand(e->thread, e->device, e->op, e->attrs, e->attrs_size, e->in, e->n_in,
-                          e->out, e->n_out);
+        rc = decompose(e);
         e->thread->no_grad--;
         if (rc != BURN_OK) {
             for (uint32_t j = e->n_out; j-- > 0;) {
@@ -595,6 +650,21 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
     if (rc != BURN_OK) {
         drop_outputs(e, e->n_out);
     }
+    return rc;
+}
+
+/* The same for a thread whose calls are looked at. */
+static int32_t run_watched(burni_emission *e, burn_err *err)
+{
+    e->entry = NULL;
+    e->entry_is_new = 0;
+    burni_explain_part(e->thread, e->op);
+    burni_check *check = burni_check_begin(e);
+    int32_t rc = run_op(e, (int)e->taped, err);
+    if (rc == BURN_OK && e->op->view) {
+        burni_explain_view(e);
+    }
+    burni_check_end(check, e, rc);
     return rc;
 }
 
@@ -637,13 +707,18 @@ static int32_t check_and_run(burni_emission *e, burn_err *err)
     }
     if (rc == BURN_OK) {
         e->taped = (uint32_t)burni_wants_tape(e);
-        rc = run_op(e, (int)e->taped, err);
+        rc = __builtin_expect(e->thread->watch != 0, 0) ? run_watched(e, err)
+                                                        : run_op(e, (int)e->taped, err);
     }
     for (uint32_t k = 0; k < e->n_temporaries; k++) {
         burn_release(e->temporaries[k]);
     }
     if (rc != BURN_OK && e->out[0] == NULL) {
         err->code = rc;
+        if (e->thread->watch != 0) {
+            e->entry = NULL;
+            burni_explain_failed(e, err);
+        }
         return burni_emit_fail(e, err);
     }
     return rc;

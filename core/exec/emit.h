@@ -30,6 +30,18 @@ typedef struct burni_eager {
 void burni_eager_builder(burni_eager *ctx, burni_thread *thread, burn_device *device,
                          burn_builder *out);
 
+/*
+ * What calls belong to while a thread is watched: "gradient of mul", "layout copy for sum". Opened
+ * on the stack around the calls; free when nothing watches (the label is not even written).
+ */
+typedef struct burni_frame {
+    struct burni_frame *outer;
+    struct burn_explain_entry *entry; /* whose list of parts is being written, or NULL */
+    char label[64];
+} burni_frame;
+void burni_frame_open(burni_thread *thread, burni_frame *frame, const char *what, const char *op);
+void burni_frame_close(burni_thread *thread, burni_frame *frame);
+
 /* Bits of a scalar in another dtype; an error when the value does not fit. */
 int32_t burni_scalar_convert(uint8_t from, const uint64_t bits[2], uint8_t to, uint64_t out[2],
                              const char *what, burn_err *err);

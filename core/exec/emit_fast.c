@@ -35,7 +35,7 @@ static const burn_tensor *leader(burn_tensor *const *in, uint32_t n_in)
     const burn_tensor *lead = NULL;
     for (uint32_t i = 0; i < n_in; i++) {
         const burn_tensor *t = in[i];
-        if (t == NULL || t->cause != NULL) {
+        if (t == NULL || t->cause != NULL || (t->flags & BURNI_MOVED) != 0) {
             return NULL;
         }
         if (t->kind == BURN_IMMEDIATE) {
@@ -166,6 +166,7 @@ static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tens
     }
     burni_handle_meta(out, &node->out_meta[0]);
     node->depth = depth + 1;
+    node->tag = thread->tag;
     if (saves != 0) {
         for (uint32_t i = 0; i < n_in; i++) {
             if ((saves & BURN_SAVE_IN(i)) != 0) {
@@ -228,17 +229,12 @@ static burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead, u
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                     uint32_t n_in, burn_tensor **out)
 {
-    if (n_in > MAX_FAST_IN || n_in != op->def.n_in || thread->decompose) {
+    if (n_in > MAX_FAST_IN || n_in != op->def.n_in || thread->watch != 0) {
         return 0;
     }
     const burn_tensor *lead = leader(in, n_in);
     if (lead == NULL || (uint64_t)lead->numel > lead->device->core->limits.max_elements) {
         return 0;
-    }
-    for (uint32_t i = 0; i < n_in; i++) {
-        if (in[i]->flags & BURNI_MOVED) {
-            return 0;
-        }
     }
     uint8_t dtypes[MAX_FAST_IN];
     uint64_t immediates[MAX_FAST_IN][2];
@@ -292,6 +288,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
                            .resolved = resolved,
                            .n_in = n_in,
                            .n_out = 1,
+                           .tag = thread->tag,
                            .operands = operands,
                            .storages = storages};
     if (burni_stream_append(stream, &launch) != BURN_OK) {

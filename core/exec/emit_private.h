@@ -20,6 +20,8 @@ typedef struct burni_emission {
     uint32_t n_temporaries;
     uint32_t moved; /* bit i: input i was handed over by burn_move */
     uint32_t taped;
+    uint32_t entry_is_new;            /* explain: `entry` still wants the names of its parts */
+    struct burn_explain_entry *entry; /* explain: what tells of this call, or NULL */
     burn_tensor *const *in;
     burn_tensor **out;
     burn_tensor *used[BURN_MAX_OPERANDS]; /* the inputs, or dense copies of them */

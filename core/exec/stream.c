@@ -86,6 +86,8 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
     }
     s = adopt_idle(device, thread);
     if (s == NULL) {
+    /* A thread that began before modes were read learns of them here. */
+    thread->watch |= atomic_load(&burni_watch_all);
         s = make_stream(device, thread, err);
     }
     thread->streams[device->index] = s;

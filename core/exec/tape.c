@@ -97,6 +97,7 @@ int32_t burni_tape(burni_emission *e, burn_err *err)
         saves |= e->op->def.vjp_saves != NULL ? e->op->def.vjp_saves[role] : 0;
     }
     node->depth = depth + 1;
+    node->tag = e->thread->tag;
     if (e->attrs_size > 0) {
         memcpy(node->attrs, e->attrs, e->attrs_size);
     }

@@ -306,9 +306,21 @@ static int32_t visit_node(pass *p, visit *v)
                           "it BURN_GRAD_RETAIN",
                           node->op->def.name);
     }
+    /* Its ops come from where the op came from. */
+    burni_frame frame;
+    uint64_t tag = p->thread->tag;
+    p->thread->tag = node->tag;
+    int watched = p->thread->watch != 0;
+    if (watched) {
+        burni_frame_open(p->thread, &frame, "gradient of ", node->op->def.name);
+    }
     burn_scope_begin();
     int32_t rc = run_vjp(p, v);
     burn_scope_end();
+    if (watched) {
+        burni_frame_close(p->thread, &frame);
+    }
+    p->thread->tag = tag;
     for (uint32_t j = 0; j < node->n_out; j++) {
         burni_handle_unref(grads_of(v)[j]);
         grads_of(v)[j] = NULL;

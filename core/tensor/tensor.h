@@ -123,6 +123,7 @@ struct burni_node {
     _Atomic uint32_t used; /* a backward pass dropped the saved values */
     uint32_t zero;
     uint64_t leaf_id;
+    uint64_t tag; /* of the call; its gradient has the same */
     burni_edge *edges;      /* n_in */
     burn_tensor **saved_in; /* n_in */
     burn_tensor **saved_out;
@@ -144,6 +145,17 @@ void burni_node_drop_saved(burni_node *node);
 /* ---- per thread --------------------------------------------------------------------------- */
 
 #define BURNI_MAX_DEVICES 64
+#define BURNI_MAX_TAGS 64
+
+/* Why calls of a thread are looked at. */
+enum {
+    BURNI_WATCH_DECOMPOSE = 1, /* decompositions are taken where there are rows (tests) */
+    BURNI_WATCH_DISPATCH = 2,  /* exec/explain.h */
+    BURNI_WATCH_NAN = 4,       /* exec/check.h */
+    BURNI_WATCH_COMPARE = 8
+};
+/* What threads that start later watch. */
+extern _Atomic uint32_t burni_watch_all;
 
 typedef struct burni_thread {
     burn_tensor *free_handles;
@@ -159,11 +171,16 @@ typedef struct burni_thread {
     struct burni_stream *holding; /* the stream whose lock this thread has, NULL: none */
     uint32_t no_grad;
     uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
-    uint32_t decompose; /* force decompositions (tests) */
+    uint32_t watch; /* BURNI_WATCH_*; not 0: pointwise ops take the long way, where it is looked */
+    uint32_t math;  /* BURN_MATH_*, for calls from here on */
+    uint32_t n_tags;
+    uint64_t tag; /* where calls come from (base/tag.h), 0: nowhere in particular */
+    uint64_t tags[BURNI_MAX_TAGS]; /* what to return to; deeper ones are counted only */
     uint64_t rng_seed;
     uint64_t rng_counter;
     struct burni_capture *capture;
     struct burni_stream *streams[BURNI_MAX_DEVICES];
+    struct burni_frame *frame; /* what calls belong to, when they are watched (exec/emit.h) */
 } burni_thread;
 
 extern _Thread_local burni_thread *burni_thread_current

@@ -15,6 +15,8 @@
 
 _Thread_local burni_thread *burni_thread_current __attribute__((tls_model("initial-exec")));
 
+_Atomic uint32_t burni_watch_all;
+
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t thread_counter;
@@ -82,6 +84,7 @@ burni_thread *burni_thread_make(void)
     }
     /* Each thread has its own generator, told apart by its seed. */
     thread->rng_seed = atomic_fetch_add(&thread_counter, 1);
+    thread->watch = atomic_load(&burni_watch_all);
     burni_thread_current = thread;
     return thread;
 }
