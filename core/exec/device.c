@@ -14,6 +14,7 @@
 #include "exec/check.h"
 #include "exec/explain.h"
 #include "exec/fault.h"
+#include "loader/lent.h"
 #include "loader/loader.h"
 
 #include <stdio.h>
@@ -134,6 +135,56 @@ static void quiesce(void *user, burni_cache *cache)
     }
 }
 
+static int32_t open_handle(burni_device *device, const char *options, burn_err *err)
+{
+    burni_sink sink;
+    burni_sink_begin(&sink);
+    int32_t rc = device->api->open(device->ordinal, options, &device->handle, &sink.err);
+    rc = burni_sink_end(&sink, device->backend, "open", rc, err);
+    if (rc == BURN_OK && device->handle == NULL) {
+        rc = burni_fail(err, BURN_E_INTERNAL, "%s: open succeeded but gave no device",
+                        device->backend);
+    }
+    return rc;
+}
+
+static int is_power_of_two(uint64_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+/* What the pool and the rules of operands build on. */
+static int32_t check_limits(const burni_device *device, burn_err *err)
+{
+    const burn_limits *l = &device->limits;
+    int cut = l->suballoc_align == 0 || is_power_of_two(l->suballoc_align);
+    if (is_power_of_two(l->offset_align) && cut && l->max_binding > 0 && l->max_elements > 0) {
+        return BURN_OK;
+    }
+    return burni_fail(err, BURN_E_ABI,
+                      "%s: its limits make no sense: offset_align %llu, suballoc_align %llu (powers "
+                      "of two), max_binding %llu, max_elements %llu (above 0)",
+                      device->backend, (unsigned long long)l->offset_align,
+                      (unsigned long long)l->suballoc_align, (unsigned long long)l->max_binding,
+                      (unsigned long long)l->max_elements);
+}
+
+static int32_t read_limits(burni_device *device, burn_err *err)
+{
+    burni_sink sink;
+    BURNI_LENT(burn_limits) limits;
+    burni_sink_begin(&sink);
+    burni_lend(limits.guard);
+    BURN_INIT(&limits.it, burn_limits);
+    int32_t rc = device->api->limits(device->handle, &limits.it, &sink.err);
+    rc = burni_sink_end(&sink, device->backend, "limits", rc, err);
+    if (rc == BURN_OK) {
+        rc = burni_lent_check(limits.guard, device->backend, "limits", "burn_limits", err);
+    }
+    device->limits = limits.it;
+    return rc == BURN_OK ? check_limits(device, err) : rc;
+}
+
 static int32_t start(burni_device *device, const burni_plugin *plugin,
                      const burni_device_choice *choice, burn_err *err)
 {
@@ -148,14 +199,13 @@ static int32_t start(burni_device *device, const burni_plugin *plugin,
     int32_t rc = read_window(&device->window, err);
     if (rc == BURN_OK) {
         const char *options = choice->options[0] != '\0' ? choice->options : NULL;
-        rc = device->api->open(choice->ordinal, options, &device->handle, err);
+        rc = open_handle(device, options, err);
     }
     if (rc != BURN_OK) {
         burni_prefix(err, "device %s", device->name);
         return rc;
     }
-    BURN_INIT(&device->limits, burn_limits);
-    rc = device->api->limits(device->handle, &device->limits, err);
+    rc = read_limits(device, err);
     if (rc == BURN_OK) {
         device->synchronous = (device->limits.flags & BURN_LIMIT_SYNCHRONOUS) != 0;
         device->host_memory = (device->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0;
@@ -166,6 +216,7 @@ static int32_t start(burni_device *device, const burni_plugin *plugin,
         device->pool.passed = burni_snapshot_passed;
         device->pool.quiesce = quiesce;
         device->pool.user = device;
+        device->pool.backend = device->backend;
     }
     if (rc != BURN_OK) {
         device->api->close(device->handle);

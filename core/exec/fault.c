@@ -119,7 +119,9 @@ static int32_t add_word(burni_stream *stream, burni_fault *f, burn_operand *word
     word->buffer = f->block->page->buffer;
     word->offset = f->block->offset;
     word->data = f->block->page->host != NULL ? f->block->page->host + f->block->offset : NULL;
-    return api->fill(stream->queue, word->buffer, word->offset, sizeof(burn_fault), 0, err);
+    int32_t rc = api->fill(stream->queue, word->buffer, word->offset, sizeof(burn_fault), 0,
+                           &stream->sink.err);
+    return burni_stream_said(stream, "fill", rc, err);
 }
 
 static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word)
@@ -168,17 +170,19 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
     const burn_device_api *api = stream->device->api;
     burn_fault word = {0};
     uint64_t point = atomic_load(&stream->submitted) + 1;
-    *rc = api->host_wait(f->stream->queue, f->point, UINT64_MAX, err);
+    burn_err *sink = &stream->sink.err;
+    *rc = burni_stream_wait(f->stream, f->point, err);
     if (*rc == BURN_OK) {
         *rc = api->copy_out(stream->queue, &word, f->block->page->buffer, f->block->offset,
-                            sizeof(word), err);
+                            sizeof(word), sink);
+        *rc = burni_stream_said(stream, "copy_out", *rc, err);
     }
     if (*rc == BURN_OK) {
-        *rc = api->signal(stream->queue, point, err);
+        *rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
     }
     if (*rc == BURN_OK) {
         atomic_store(&stream->submitted, point);
-        *rc = api->host_wait(stream->queue, point, UINT64_MAX, err);
+        *rc = burni_stream_wait(stream, point, err);
     }
     if (*rc != BURN_OK || word.code == 0) {
         if (*rc == BURN_OK) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "exec/match.h"
+#include "loader/lent.h"
 
 #include <burn/plugin.h>
 #include <stdio.h>
@@ -85,26 +86,48 @@ static void make_key(const burni_rows *rows, const burn_call *call, uint64_t *ke
 
 /* ---- filling the cache ----------------------------------------------------------------------- */
 
+typedef BURNI_LENT(burn_prepared) lent_prepared;
+
+static int32_t prepare_row(const burn_row *row, burn_call *probe, burni_sink *sink,
+                           lent_prepared *out, burn_err *err)
+{
+    burni_lend(out->guard);
+    BURN_INIT(&out->it, burn_prepared);
+    out->it.in_place_mask = row->in_place_mask;
+    if (row->prepare == NULL) {
+        return BURN_OK;
+    }
+    int32_t rc = row->prepare(probe, &out->it);
+    rc = burni_sink_end(sink, row->name, "prepare", rc, err);
+    if (rc == BURN_OK) {
+        rc = burni_lent_check(out->guard, row->name, "prepare", "burn_prepared", err);
+    }
+    return rc;
+}
+
 static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *call)
 {
+    burni_sink sink;
+    lent_prepared prepared;
     burn_err err = BURN_ERR_INIT;
     burn_call probe = *call;
-    probe.err = &err;
-    if (row->check != NULL && row->check(&probe) != BURN_OK) {
-        (void)snprintf(r->why, sizeof(r->why), "%.24s: %.64s", row->name, err.text);
-        return 0;
+    burni_sink_begin(&sink);
+    probe.err = &sink.err;
+    int32_t rc = BURN_OK;
+    if (row->check != NULL) {
+        rc = burni_sink_end(&sink, row->name, "check", row->check(&probe), &err);
     }
-    burn_prepared prepared;
-    BURN_INIT(&prepared, burn_prepared);
-    prepared.in_place_mask = row->in_place_mask;
-    if (row->prepare != NULL && row->prepare(&probe, &prepared) != BURN_OK) {
+    if (rc == BURN_OK) {
+        rc = prepare_row(row, &probe, &sink, &prepared, &err);
+    }
+    if (rc != BURN_OK) {
         (void)snprintf(r->why, sizeof(r->why), "%.24s: %.64s", row->name, err.text);
         return 0;
     }
     r->row = row;
-    r->state = prepared.state;
-    r->workspace_bytes = prepared.workspace_bytes;
-    r->in_place_mask = prepared.in_place_mask;
+    r->state = prepared.it.state;
+    r->workspace_bytes = prepared.it.workspace_bytes;
+    r->in_place_mask = prepared.it.in_place_mask;
     return 1;
 }
 

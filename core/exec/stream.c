@@ -55,6 +55,18 @@ static burni_stream *adopt_idle(burni_device *device, burni_thread *thread)
     return found;
 }
 
+static int32_t make_queue(burni_device *device, burni_stream *s, burn_err *err)
+{
+    burni_sink_begin(&s->sink);
+    int32_t rc = device->api->queue_create(device->handle, &s->queue, &s->sink.err);
+    rc = burni_sink_end(&s->sink, device->backend, "queue_create", rc, err);
+    if (rc == BURN_OK && s->queue == NULL) {
+        rc = burni_fail(err, BURN_E_INTERNAL, "%s: queue_create succeeded but gave no queue",
+                        device->backend);
+    }
+    return rc;
+}
+
 static burni_stream *make_stream(burni_device *device, burni_thread *thread, burn_err *err)
 {
     burni_stream *s = burni_calloc(1, sizeof(*s));
@@ -63,7 +75,7 @@ static burni_stream *make_stream(burni_device *device, burni_thread *thread, bur
         (void)burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", device->name);
         return NULL;
     }
-    if (device->api->queue_create(device->handle, &s->queue, err) != BURN_OK) {
+    if (make_queue(device, s, err) != BURN_OK) {
         (void)pthread_mutex_destroy(&s->lock);
         burni_free(s);
         return NULL;
@@ -272,7 +284,8 @@ static int32_t wait_for_readers(burni_stream *stream, const burni_launch *launch
     for (; other != NULL && rc == BURN_OK; other = other->next) {
         uint64_t point = atomic_load_explicit(&other->submitted, memory_order_acquire);
         if (other != stream && point > 0) {
-            rc = device->api->wait(stream->queue, other->queue, point, err);
+            rc = device->api->wait(stream->queue, other->queue, point, &stream->sink.err);
+            rc = burni_stream_said(stream, "wait", rc, err);
         }
     }
     return rc;
@@ -288,7 +301,9 @@ static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch,
             continue;
         }
         atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
-        int32_t rc = api->wait(stream->queue, s->writer->queue, s->write_point, err);
+        int32_t rc =
+            api->wait(stream->queue, s->writer->queue, s->write_point, &stream->sink.err);
+        rc = burni_stream_said(stream, "wait", rc, err);
         if (rc != BURN_OK) {
             return rc;
         }
@@ -317,8 +332,9 @@ static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch,
     call.workspace = workspace;
     call.fault = fault;
     call.tag = launch->tag;
-    call.err = err;
-    return launch->resolved->row->launch(&call);
+    call.err = &stream->sink.err;
+    const burn_row *row = launch->resolved->row;
+    return burni_stream_said(stream, row->name, row->launch(&call), err);
 }
 
 static void publish(burni_stream *stream, const burni_launch *launch, uint64_t point)
@@ -363,7 +379,8 @@ static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_
     }
     uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
     if (rc == BURN_OK) {
-        rc = device->api->signal(stream->queue, point, err);
+        rc = device->api->signal(stream->queue, point, &stream->sink.err);
+        rc = burni_stream_said(stream, "signal", rc, err);
     }
     if (rc == BURN_OK) {
         atomic_store_explicit(&stream->submitted, point, memory_order_release);
@@ -642,6 +659,15 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *err)
+{
+    burni_sink sink;
+    burni_sink_begin(&sink);
+    const burni_device *device = stream->device;
+    int32_t rc = device->api->host_wait(stream->queue, point, UINT64_MAX, &sink.err);
+    return burni_sink_end(&sink, device->backend, "host_wait", rc, err);
+}
+
 int32_t burni_stream_finish(burni_stream *stream, burn_err *err)
 {
     burni_stream_drain(stream);
@@ -649,8 +675,7 @@ int32_t burni_stream_finish(burni_stream *stream, burn_err *err)
         return BURN_OK;
     }
     uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_acquire);
-    return point == 0 ? BURN_OK
-                      : stream->device->api->host_wait(stream->queue, point, UINT64_MAX, err);
+    return point == 0 ? BURN_OK : burni_stream_wait(stream, point, err);
 }
 
 int32_t burni_storage_wait(burni_thread *thread, burni_storage *s, burn_err *err)
@@ -663,7 +688,7 @@ int32_t burni_storage_wait(burni_thread *thread, burni_storage *s, burn_err *err
     if (s->device->synchronous || s->writer == NULL) {
         return BURN_OK;
     }
-    int32_t rc = s->device->api->host_wait(s->writer->queue, s->write_point, UINT64_MAX, err);
+    int32_t rc = burni_stream_wait(s->writer, s->write_point, err);
     if (rc == BURN_OK && s->fault != NULL) {
         rc = burni_fault_check(thread, s, err);
     }

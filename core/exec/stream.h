@@ -14,6 +14,7 @@
 
 #include "exec/device.h"
 #include "exec/resolve.h"
+#include "loader/lent.h"
 
 #define BURNI_MAX_WINDOW 1024
 
@@ -75,10 +76,24 @@ typedef struct burni_stream {
     burni_fault *open_faults;
     uint32_t n_open_faults;
     uint32_t zero;
+    burni_sink sink;    /* lent to [queue] entries; looked at after a failure only */
     uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;
     struct burni_stream *next;
 } burni_stream;
+
+/* The answer of a [queue] entry that was lent the stream's sink: its code, its text in `err`. */
+static inline int32_t burni_stream_said(burni_stream *stream, const char *entry, int32_t rc,
+                                        burn_err *err)
+{
+    if (__builtin_expect(rc == BURN_OK, 1)) {
+        return BURN_OK;
+    }
+    return burni_sink_end(&stream->sink, stream->device->backend, entry, rc, err);
+}
+
+/* Blocks until the stream's queue has reached the point. [any] */
+int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *err);
 
 /* The calling thread's stream on a device; NULL and an error when it can't be made. */
 burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "loader/lent.h"
 
 #include <string.h>
 
@@ -52,6 +53,24 @@ static int reserve(burni_pool *pool, uint64_t bytes)
 }
 
 /* A page in the list, not yet cut. `open`: a cache will go on cutting from it. */
+static int32_t ask_backend(burni_pool *pool, uint64_t bytes, burni_page *page, burn_err *err)
+{
+    burni_sink sink;
+    void *host = NULL;
+    burni_sink_begin(&sink);
+    int32_t rc = pool->api->alloc(pool->device, BURN_MEMORY_DEVICE, bytes, &page->buffer, &host,
+                                  &sink.err);
+    rc = burni_sink_end(&sink, pool->backend, "alloc", rc, err);
+    int lacks_host = (pool->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0 && host == NULL;
+    if (rc == BURN_OK && (page->buffer == NULL || lacks_host)) {
+        rc = burni_fail(err, BURN_E_INTERNAL, "%s: alloc of %llu bytes succeeded but gave no %s",
+                        pool->backend, (unsigned long long)bytes,
+                        page->buffer == NULL ? "buffer" : "host address");
+    }
+    page->host = host;
+    return rc;
+}
+
 static burni_page *page_new(burni_pool *pool, uint64_t bytes, uint32_t open, burn_err *err)
 {
     if (!reserve(pool, bytes)) {
@@ -61,16 +80,13 @@ static burni_page *page_new(burni_pool *pool, uint64_t bytes, uint32_t open, bur
         return NULL;
     }
     burni_page *page = burni_calloc(1, sizeof(*page));
-    void *host = NULL;
     int32_t rc = page == NULL ? burni_fail(err, BURN_E_NO_MEMORY, "out of host memory")
-                              : pool->api->alloc(pool->device, BURN_MEMORY_DEVICE, bytes,
-                                                 &page->buffer, &host, err);
+                              : ask_backend(pool, bytes, page, err);
     if (rc != BURN_OK) {
         atomic_fetch_sub(&pool->reserved, bytes);
         burni_free(page);
         return NULL;
     }
-    page->host = host;
     page->bytes = bytes;
     page->open = open;
     atomic_fetch_add(&pool->n_allocations, 1);

@@ -55,6 +55,7 @@ typedef struct burni_cache {
 
 typedef struct burni_pool {
     const burn_device_api *api;
+    const char *backend; /* its name, for errors */
     burn_backend_device *device;
     burn_limits limits;
     pthread_mutex_t lock; /* pages and shared lists */
