@@ -49,7 +49,7 @@ int32_t burni_check_range(burni_entry *e, const char *where, uint32_t oldest, ui
                             MINOR(BURN_ABI_CURRENT));
 }
 
-/* What the plugin says about a minor, 0 when nothing. Plugins of the first headers have no table. */
+/* What a plugin says about a minor, 0 when nothing. Those of the first headers have no table. */
 static uint64_t stated_layout(const burn_plugin *theirs, uint32_t version)
 {
     int has_table = BURN_HAS(theirs, burn_plugin, n_layouts) && theirs->layouts != NULL &&

@@ -162,8 +162,8 @@ static int32_t check_limits(const burni_device *device, burn_err *err)
         return BURN_OK;
     }
     return burni_fail(err, BURN_E_ABI,
-                      "%s: its limits make no sense: offset_align %llu, suballoc_align %llu (powers "
-                      "of two), max_binding %llu, max_elements %llu (above 0)",
+                      "%s: its limits make no sense: offset_align %llu, suballoc_align %llu (powers"
+                      " of two), max_binding %llu, max_elements %llu (above 0)",
                       device->backend, (unsigned long long)l->offset_align,
                       (unsigned long long)l->suballoc_align, (unsigned long long)l->max_binding,
                       (unsigned long long)l->max_elements);

@@ -114,7 +114,8 @@ void world_backend(const char *id, const char *devices, int priority)
     (void)snprintf(name, sizeof(name), "%s.so", id);
     world_library("stub.so", name);
     const char *kind = strncmp(id, "ext", 3) == 0 ? "extension" : "backend";
-    world_manifest(id, kind, devices, priority, strncmp(id, "newer_minor", 11) == 0 ? "0.2" : "0.1");
+    const char *newest = strncmp(id, "newer_minor", 11) == 0 ? "0.2" : "0.1";
+    world_manifest(id, kind, devices, priority, newest);
 }
 
 void world_plugin(const char *id)
