@@ -204,4 +204,8 @@ BURN_API burn_tensor *burn_mse_loss(burn_tensor *x, burn_tensor *y, uint32_t red
 
 BURN_END_DECLS
 
+#ifdef BURN_TRACE_CALLS
+#include <burn/trace_calls.h>
+#endif
+
 #endif /* BURN_OPS_H */

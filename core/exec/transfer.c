@@ -25,11 +25,9 @@ static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *
     } else if (s->bytes > 0) {
         const burn_device_api *api = stream->device->api;
         uint64_t point = atomic_load(&stream->submitted) + 1;
-        burn_err *sink = &stream->sink.err;
-        rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, sink);
-        rc = burni_stream_said(stream, "copy_in", rc, err);
+        rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, err);
         if (rc == BURN_OK && !stream->device->synchronous) {
-            rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
+            rc = api->signal(stream->queue, point, err);
             s->write_point = point;
             atomic_store(&stream->submitted, point);
         }
@@ -130,19 +128,17 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     }
     const burn_device_api *api = s->device->api;
     int locked = burni_stream_lock(stream);
-    burn_err *sink = &stream->sink.err;
-    rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, sink);
-    rc = burni_stream_said(stream, "copy_out", rc, err);
+    rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, err);
     uint64_t point = atomic_load(&stream->submitted) + 1;
     if (rc == BURN_OK) {
-        rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
+        rc = api->signal(stream->queue, point, err);
     }
     if (rc == BURN_OK) {
         atomic_store(&stream->submitted, point);
     }
     burni_stream_unlock(stream, locked);
     if (rc == BURN_OK) {
-        rc = burni_stream_wait(stream, point, err);
+        rc = api->host_wait(stream->queue, point, UINT64_MAX, err);
     }
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "tensor/tensor.h"
 
+#include <burn/trace.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -324,9 +325,11 @@ burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
         return burn_reshape(NULL, 0, NULL);
     }
     burn_scope_begin();
+    burn_tag_begin(module->name);
     burn_tensor *y = module->layer.forward != NULL
                          ? module->layer.forward(module, module->layer.user, x)
                          : run_children(module, x);
+    burn_tag_end();
     return burn_scope_return(y == x ? same_value(x) : y);
 }
 

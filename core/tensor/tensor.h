@@ -146,6 +146,7 @@ void burni_node_drop_saved(burni_node *node);
 
 #define BURNI_MAX_DEVICES 64
 #define BURNI_MAX_TAGS 64
+#define BURNI_MAX_MATHS 15
 
 /* Why calls of a thread are looked at. */
 enum {
@@ -177,6 +178,8 @@ typedef struct burni_thread {
     uint64_t tag; /* where calls come from (base/tag.h), 0: nowhere in particular */
     uint64_t tags[BURNI_MAX_TAGS]; /* what to return to; deeper ones are counted only */
     uint64_t rng_seed;
+    uint32_t maths[BURNI_MAX_MATHS];
+    uint32_t n_maths;
     uint64_t rng_counter;
     struct burni_capture *capture;
     struct burni_stream *streams[BURNI_MAX_DEVICES];
