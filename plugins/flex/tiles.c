@@ -15,6 +15,9 @@
 /* Rows at least this long are used in place instead of being gathered. */
 enum { LONG_ROW = 64, BLOCK_ROWS = 16, BLOCK_COLUMNS = 64 };
 
+/* Streamed tiles are short, so that reading the next one begins while this one is written. */
+enum { STREAM_TILE = 256, STREAM_AHEAD = 512 };
+
 /* One copier per element size; the strided loops are what matters here. */
 static void copy_1(uint8_t *z, const uint8_t *x, int64_t stride, int64_t n)
 {
@@ -180,6 +183,21 @@ static const void *tile_source(const flex_job *job, uint32_t i, tile_buffers *b,
     return data;
 }
 
+/*
+ * Asks for elements of the dense sources that later tiles will read. Without it memory idles while
+ * a tile is written. Beyond the end of an array this does nothing.
+ */
+static void fetch_ahead(const flex_job *job, uint64_t at, uint64_t n)
+{
+    for (uint32_t i = 0; i < job->n_src; i++) {
+        const flex_source *s = &job->src[i];
+        uint64_t bytes = s->dense ? n * s->size : 0;
+        for (uint64_t k = 0; k < bytes; k += 64) {
+            __builtin_prefetch((const void *)((uintptr_t)s->data + at * s->size + k));
+        }
+    }
+}
+
 /* Elements at .. at + n - 1, n <= FLEX_TILE. Returns how many were done. */
 static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at, uint64_t n,
                          int one_row, uint32_t mode)
@@ -196,6 +214,7 @@ static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at
         job->convert_out(last, buffers->out, n);
     }
     if (job->stream) {
+        fetch_ahead(job, at + STREAM_AHEAD, n);
         flex_stream(out, last, done * job->out_size);
     }
     return done;
@@ -245,8 +264,9 @@ static uint64_t run_tiles(const flex_job *job, uint64_t lo, uint64_t hi, uint32_
         run_blocks(job, &buffers, lo, hi, row, mode);
         return hi;
     }
+    uint64_t tile = job->stream ? STREAM_TILE : FLEX_TILE;
     for (uint64_t at = lo; at < hi;) {
-        uint64_t n = hi - at < FLEX_TILE ? hi - at : FLEX_TILE;
+        uint64_t n = hi - at < tile ? hi - at : tile;
         if (by_row) {
             uint64_t left = row - at % row;
             n = n < left ? n : left;
