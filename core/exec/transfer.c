@@ -25,9 +25,11 @@ static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *
     } else if (s->bytes > 0) {
         const burn_device_api *api = stream->device->api;
         uint64_t point = atomic_load(&stream->submitted) + 1;
-        rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, err);
+        burn_err *sink = &stream->sink.err;
+        rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, sink);
+        rc = burni_stream_said(stream, "copy_in", rc, err);
         if (rc == BURN_OK && !stream->device->synchronous) {
-            rc = api->signal(stream->queue, point, err);
+            rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
             s->write_point = point;
             atomic_store(&stream->submitted, point);
         }
@@ -128,17 +130,19 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     }
     const burn_device_api *api = s->device->api;
     int locked = burni_stream_lock(stream);
-    rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, err);
+    burn_err *sink = &stream->sink.err;
+    rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, sink);
+    rc = burni_stream_said(stream, "copy_out", rc, err);
     uint64_t point = atomic_load(&stream->submitted) + 1;
     if (rc == BURN_OK) {
-        rc = api->signal(stream->queue, point, err);
+        rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
     }
     if (rc == BURN_OK) {
         atomic_store(&stream->submitted, point);
     }
     burni_stream_unlock(stream, locked);
     if (rc == BURN_OK) {
-        rc = api->host_wait(stream->queue, point, UINT64_MAX, err);
+        rc = burni_stream_wait(stream, point, err);
     }
     return rc;
 }
