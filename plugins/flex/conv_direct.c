@@ -178,8 +178,12 @@ static void lay_image(const map_job *job, const float *channels, int64_t y0, flo
     }
     for (int64_t c = 0; c < l->cg && rows > 0; c++) {
         float *start = to + c * plane + first * l->wp + v->padding[1];
-        job->kernels->copy_rows(start, l->wp, channels + (c * v->h + from) * v->w, v->w, rows,
-                                v->w);
+        const float *rows_from = channels + (c * v->h + from) * v->w;
+        if (v->padding[1] == 0) {
+            memcpy(start, rows_from, (size_t)(rows * v->w) * sizeof(float));
+        } else {
+            job->kernels->copy_rows(start, l->wp, rows_from, v->w, rows, v->w);
+        }
     }
     memset(to + l->cg * plane, 0, SLACK * sizeof(float));
 }

@@ -31,6 +31,24 @@ typedef struct flex_sgd {
     int nesterov;
 } flex_sgd;
 
+/*
+ * A row of windows, n of them, `step` apart, that lie inside a plane: tap (ky, kx) of window x is
+ * element ky * pitch + kx * dilation + x * step. Whole vectors are read and written where there is
+ * room for them: `room_in` elements may be read, `room_out` results written.
+ */
+typedef struct flex_maxima {
+    const void *from;
+    int64_t pitch;
+    int64_t dilation;
+    int64_t ny;
+    int64_t nx;
+    int64_t step;
+    int64_t n;
+    int64_t room_in;
+    int64_t room_out;
+    int32_t at; /* index of the first element */
+} flex_maxima;
+
 typedef struct flex_lines {
     uint8_t dtype; /* of the lines */
     /* NaN if any is NaN; -inf for none. */
@@ -66,6 +84,8 @@ typedef struct flex_lines {
      * index. NaN wins, the first one; otherwise the larger; a tie changes nothing.
      */
     void (*max_tap)(void *y, int32_t *index, const void *from, int64_t step, int32_t at, int64_t n);
+    /* The same for all taps of windows that lie inside. */
+    void (*maxima)(void *y, int64_t *index, const flex_maxima *m);
     void (*adam)(void *p, void *m, void *v, const void *g, const flex_adam *k, int64_t n);
     void (*sgd)(void *p, void *velocity, const void *g, const flex_sgd *k, int64_t n);
 } flex_lines;

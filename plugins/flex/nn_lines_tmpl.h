@@ -308,6 +308,112 @@ static void line_max_tap(void *y, int32_t *index, const void *from, int64_t step
     }
 }
 
+enum { WINDOWS = 16 };
+
+/* WINDOWS values, and their positions; loads and stores need no alignment. */
+typedef T values __attribute__((vector_size(WINDOWS * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef I places __attribute__((vector_size(WINDOWS * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef int64_t wides __attribute__((vector_size(WINDOWS * 8), aligned(8), may_alias));
+
+#define LANE_NUMBERS 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#define EVEN_LANES 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+
+/* Elements `step` apart. */
+static inline __attribute__((always_inline)) values load_apart(const T *from, int64_t step)
+{
+    if (step == 1) {
+        return *(const values *)(const void *)from;
+    }
+    if (step == 2) {
+        values low = *(const values *)(const void *)from;
+        values high = *(const values *)(const void *)(from + WINDOWS);
+        return __builtin_shufflevector(low, high, EVEN_LANES);
+    }
+    values some;
+    for (int64_t l = 0; l < WINDOWS; l++) {
+        some[l] = from[l * step];
+    }
+    return some;
+}
+
+/* WINDOWS maxima side by side. */
+static inline __attribute__((always_inline)) void max_windows(T *y, int64_t *index, const T *from,
+                                                              I at, int64_t step, int64_t ny,
+                                                              int64_t nx, const flex_maxima *m)
+{
+    values best = (values){0} - (T)INFINITY;
+    const places first = (places){LANE_NUMBERS} * (I)step + at;
+    places where = first;
+    for (int64_t ky = 0; ky < ny; ky++) {
+        for (int64_t kx = 0; kx < nx; kx++) {
+            int64_t tap = ky * m->pitch + kx * m->dilation;
+            values x = load_apart(from + tap, step);
+            places take = ~(places)(x <= best) & (places)(best == best);
+            best = (values)(((places)x & take) | ((places)best & ~take));
+            where = ((first + (I)tap) & take) | (where & ~take);
+        }
+    }
+    *(values *)(void *)y = best;
+    *(wides *)(void *)index = __builtin_convertvector(where, wides);
+}
+
+static void max_some(T *y, int64_t *index, const T *from, I at, const flex_maxima *m)
+{
+    if (m->step == 2 && m->ny == 2 && m->nx == 2) {
+        max_windows(y, index, from, at, 2, 2, 2, m);
+    } else if (m->step == 2) {
+        max_windows(y, index, from, at, 2, m->ny, m->nx, m);
+    } else if (m->step == 1) {
+        max_windows(y, index, from, at, 1, m->ny, m->nx, m);
+    } else {
+        max_windows(y, index, from, at, m->step, m->ny, m->nx, m);
+    }
+}
+
+/* The few windows before the end of the array. */
+static void max_rest(T *y, int64_t *index, const T *from, I at, const flex_maxima *m, int64_t n)
+{
+    for (int64_t x = 0; x < n; x++) {
+        T best = (T)-INFINITY;
+        int64_t where = at + x * m->step;
+        for (int64_t ky = 0; ky < m->ny; ky++) {
+            for (int64_t kx = 0; kx < m->nx; kx++) {
+                int64_t tap = ky * m->pitch + kx * m->dilation + x * m->step;
+                T value = from[tap];
+                if (!(value <= best) && best == best) {
+                    best = value;
+                    where = at + tap;
+                }
+            }
+        }
+        y[x] = best;
+        index[x] = where;
+    }
+}
+
+static void line_maxima(void *py, int64_t *index, const flex_maxima *m)
+{
+    T *y = py;
+    const T *from = m->from;
+    int64_t reach = (m->ny - 1) * m->pitch + (m->nx - 1) * m->dilation + WINDOWS * m->step;
+    for (int64_t x = 0; x < m->n; x += WINDOWS) {
+        int64_t n = m->n - x < WINDOWS ? m->n - x : WINDOWS;
+        I at = (I)(m->at + x * m->step);
+        const T *first = from + x * m->step;
+        if (x * m->step + reach > m->room_in) {
+            max_rest(y + x, index + x, first, at, m, n);
+        } else if (x + WINDOWS <= m->room_out) {
+            max_some(y + x, index + x, first, at, m);
+        } else {
+            T y_rest[WINDOWS];
+            int64_t index_rest[WINDOWS];
+            max_some(y_rest, index_rest, first, at, m);
+            memcpy(y + x, y_rest, (size_t)n * sizeof(T));
+            memcpy(index + x, index_rest, (size_t)n * sizeof(*index));
+        }
+    }
+}
+
 static void line_adam(void *pp, void *pm, void *pv, const void *pg, const flex_adam *k, int64_t n)
 {
     T *restrict p = pp;
@@ -374,6 +480,7 @@ const flex_lines TABLE = {
     .sum_square_differences = line_sum_square_differences,
     .square_differences = line_square_differences,
     .max_tap = line_max_tap,
+    .maxima = line_maxima,
     .adam = line_adam,
     .sgd = line_sgd,
 };

@@ -141,6 +141,57 @@ static void max_row(const flex_window *v, const flex_lines *table, const void *p
     }
 }
 
+/* Whether no window crosses the left or right border. */
+static int is_inside(const flex_window *v)
+{
+    int64_t last = (v->out[1] - 1) * v->stride[1] + (v->kernel[1] - 1) * v->dilation[1];
+    return v->padding[1] == 0 && last < v->in[1];
+}
+
+/* The same for windows inside; `room` is how much of the input lies behind the plane. */
+static void max_row_inside(const flex_window *v, const flex_lines *table, const void *plane,
+                           int64_t room, int64_t oy, void *y_row, int64_t *index_row,
+                           int64_t room_out)
+{
+    int64_t y0 = 0;
+    flex_maxima m = {.nx = v->kernel[1], .dilation = v->dilation[1], .step = v->stride[1]};
+    window_span(v, 0, oy, &y0, &m.ny);
+    m.n = v->out[1];
+    m.pitch = v->dilation[0] * v->in[1];
+    m.from = (const char *)plane + y0 * v->in[1] * (int64_t)flex_size(table->dtype);
+    m.at = (int32_t)(y0 * v->in[1]);
+    m.room_in = v->in[0] * v->in[1] - y0 * v->in[1] + room;
+    m.room_out = room_out;
+    table->maxima(y_row, index_row, &m);
+}
+
+/*
+ * All rows of a plane. Whole vectors of results may be written over the rows that follow, but not
+ * over the next plane, which may be another task's: small planes are made beside and copied.
+ */
+enum { SMALL_PLANE = 256, SPILL = 16 };
+
+static void max_plane_inside(const flex_window *v, const flex_lines *table, const void *plane,
+                             int64_t room, void *y, int64_t *index)
+{
+    int64_t out = v->out[0] * v->out[1];
+    int64_t size = flex_size(table->dtype);
+    double small_y[SMALL_PLANE + SPILL];
+    int64_t small_index[SMALL_PLANE + SPILL];
+    int is_small = out <= SMALL_PLANE;
+    char *to = is_small ? (char *)small_y : y;
+    int64_t *to_index = is_small ? small_index : index;
+    int64_t end = is_small ? out + SPILL : out;
+    for (int64_t oy = 0; oy < v->out[0]; oy++) {
+        int64_t at = oy * v->out[1];
+        max_row_inside(v, table, plane, room, oy, to + at * size, to_index + at, end - at);
+    }
+    if (is_small) {
+        memcpy(y, small_y, (size_t)(out * size));
+        memcpy(index, small_index, (size_t)out * sizeof(*index));
+    }
+}
+
 static void make_window(const burn_call *call, uint32_t kind, flex_window *v)
 {
     const burn_operand *x = flex_in(call, 0);
@@ -170,6 +221,7 @@ typedef struct pool_job {
     const burn_operand *x;
     const burn_operand *y;
     int64_t *index; /* NULL: none */
+    int is_inside;
     double *scratch;
 } pool_job;
 
@@ -213,6 +265,11 @@ static void one_plane(void *ctx, int64_t plane, uint32_t slot)
     if (job->x->dtype == BURN_F32) {
         const float *x = (const float *)job->x->data + plane * in;
         float *y = (float *)job->y->data + plane * out;
+        int64_t room = flex_numel(job->x) - (plane + 1) * in;
+        if (job->is_inside) {
+            max_plane_inside(v, job->table, x, room, y, index);
+            return;
+        }
         for (int64_t oy = 0; oy < v->out[0]; oy++) {
             int64_t at = oy * v->out[1];
             one_row_f32(job, x, oy, y + at, index != NULL ? index + at : NULL);
@@ -224,13 +281,43 @@ static void one_plane(void *ctx, int64_t plane, uint32_t slot)
     for (int64_t i = 0; i < in; i++) {
         x[i] = flex_load_f64(job->x->data, plane * in + i, job->x->dtype);
     }
-    for (int64_t oy = 0; oy < v->out[0]; oy++) {
+    if (job->is_inside) {
+        max_plane_inside(v, job->table, x, 0, y, index);
+    }
+    for (int64_t oy = 0; oy < v->out[0] && !job->is_inside; oy++) {
         int64_t at = oy * v->out[1];
         one_row_f64(job, x, oy, y + at, index != NULL ? index + at : NULL);
     }
     for (int64_t i = 0; i < out; i++) {
         flex_store_f64(job->y->data, plane * out + i, job->y->dtype, y[i]);
     }
+}
+
+/* Several small planes make one task, since handing out a task costs, too. */
+enum { TASK_ELEMENTS = 8192 };
+
+typedef struct plane_job {
+    flex_item_fn fn;
+    void *ctx;
+    int64_t planes;
+    int64_t each;
+} plane_job;
+
+static void plane_task(void *ctx, int64_t item, uint32_t slot)
+{
+    const plane_job *job = ctx;
+    int64_t end = flex_min((item + 1) * job->each, job->planes);
+    for (int64_t plane = item * job->each; plane < end; plane++) {
+        job->fn(job->ctx, plane, slot);
+    }
+}
+
+static void share_planes(int64_t planes, int64_t elements, flex_item_fn fn, void *ctx)
+{
+    plane_job job = {fn, ctx, planes, TASK_ELEMENTS / (elements > 0 ? elements : 1)};
+    job.each = job.each > 0 ? job.each : 1;
+    int64_t items = (planes + job.each - 1) / job.each;
+    flex_share(items, planes * elements < FLEX_GRAIN ? 1 : flex_slots(items), plane_task, &job);
 }
 
 static int32_t prepare(const burn_call *call, uint32_t kind, burn_prepared *out)
@@ -253,6 +340,7 @@ static int32_t launch(const burn_call *call, uint32_t kind)
     job.y = flex_out(call, 0);
     job.index = kind == KIND_MAX ? flex_out(call, 1)->data : NULL;
     job.scratch = flex_workspace(call);
+    job.is_inside = kind == KIND_MAX && is_inside(&job.v);
     job.table = flex_lines_of(job.x->dtype == BURN_F32 ? BURN_F32 : BURN_F64);
     if (job.v.in[0] * job.v.in[1] > INT32_MAX) {
         return flex_fail(call->err, BURN_E_UNSUPPORTED, "pool: a plane has 2^31 elements or more");
@@ -264,8 +352,7 @@ static int32_t launch(const burn_call *call, uint32_t kind)
         return flex_fail(call->err, BURN_E_INTERNAL, "pool: the call has no workspace");
     }
     int64_t planes = job.x->dims[0] * job.x->dims[1];
-    uint32_t slots = flex_numel(job.x) < FLEX_GRAIN ? 1 : flex_slots(planes);
-    flex_share(planes, slots, one_plane, &job);
+    share_planes(planes, job.v.in[0] * job.v.in[1], one_plane, &job);
     return BURN_OK;
 }
 
@@ -281,29 +368,53 @@ typedef struct grad_job {
     atomic_llong bad; /* 1 + position of an index out of range, 0: none */
 } grad_job;
 
+/* f32 where it lies; returns 1 + the position of an index out of range, or 0. */
+static int64_t grad_plane_f32(const grad_job *job, int64_t plane, const int64_t *index)
+{
+    const float *g = (const float *)job->g->data + plane * job->out;
+    float *sums = (float *)job->gx->data + plane * job->in;
+    uint64_t in = (uint64_t)job->in;
+    int64_t bad = 0;
+    memset(sums, 0, (size_t)in * sizeof(float));
+    for (int64_t i = 0; i < job->out; i++) {
+        uint64_t at = (uint64_t)index[i];
+        if (at < in) {
+            sums[at] += g[i];
+        } else {
+            bad = plane * job->out + i + 1;
+        }
+    }
+    return bad;
+}
+
+static int64_t grad_plane_wide(const grad_job *job, int64_t plane, const int64_t *index,
+                               double *sums)
+{
+    int64_t bad = 0;
+    memset(sums, 0, (size_t)job->in * sizeof(double));
+    for (int64_t i = 0; i < job->out; i++) {
+        int64_t at = plane * job->out + i;
+        if (index[i] < 0 || index[i] >= job->in) {
+            bad = at + 1;
+        } else {
+            sums[index[i]] += flex_load_f64(job->g->data, at, job->g->dtype);
+        }
+    }
+    for (int64_t i = 0; i < job->in; i++) {
+        flex_store_f64(job->gx->data, plane * job->in + i, job->gx->dtype, sums[i]);
+    }
+    return bad;
+}
+
 static void grad_plane(void *ctx, int64_t plane, uint32_t slot)
 {
     grad_job *job = ctx;
     const int64_t *index = (const int64_t *)job->index->data + plane * job->out;
-    int wide = job->g->dtype != BURN_F32;
-    float *sums = wide ? NULL : (float *)job->gx->data + plane * job->in;
-    double *wide_sums = wide ? job->scratch + slot * job->in : NULL;
-    if (wide) {
-        memset(wide_sums, 0, (size_t)job->in * sizeof(double));
-    } else {
-        memset(sums, 0, (size_t)job->in * sizeof(float));
-    }
-    for (int64_t i = 0; i < job->out; i++) {
-        if (index[i] < 0 || index[i] >= job->in) {
-            atomic_store(&job->bad, plane * job->out + i + 1);
-        } else if (wide) {
-            wide_sums[index[i]] += flex_load_f64(job->g->data, plane * job->out + i, job->g->dtype);
-        } else {
-            sums[index[i]] += ((const float *)job->g->data)[plane * job->out + i];
-        }
-    }
-    for (int64_t i = 0; wide && i < job->in; i++) {
-        flex_store_f64(job->gx->data, plane * job->in + i, job->gx->dtype, wide_sums[i]);
+    int64_t bad = job->g->dtype == BURN_F32
+                      ? grad_plane_f32(job, plane, index)
+                      : grad_plane_wide(job, plane, index, job->scratch + slot * job->in);
+    if (bad != 0) {
+        atomic_store(&job->bad, bad);
     }
 }
 
@@ -331,8 +442,7 @@ static int32_t launch_grad(const burn_call *call)
         return flex_fail(call->err, BURN_E_INTERNAL, "pool: the call has no workspace");
     }
     int64_t planes = job.gx->dims[0] * job.gx->dims[1];
-    uint32_t slots = flex_numel(job.gx) < FLEX_GRAIN ? 1 : flex_slots(planes);
-    flex_share(planes, slots, grad_plane, &job);
+    share_planes(planes, job.in, grad_plane, &job);
     long long bad = atomic_load(&job.bad);
     if (bad != 0) {
         int64_t value = ((const int64_t *)job.index->data)[bad - 1];

@@ -623,7 +623,11 @@ static void test_pools(void **state)
     (void)state;
     check_pool(BURN_F32, 2, 2, 0);
     check_pool(BURN_F32, 3, 2, 1);
+    check_pool(BURN_F32, 3, 2, 0);
+    check_pool(BURN_F32, 2, 1, 0);
+    check_pool(BURN_F32, 3, 3, 0);
     check_pool(BURN_F32, 3, 1, 1);
+    check_pool(BURN_F64, 2, 2, 0);
     check_pool(BURN_F64, 3, 2, 1);
     check_pool(BURN_F16, 2, 1, 0);
 }
