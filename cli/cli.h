@@ -38,6 +38,7 @@ int cli_devices(cli *c);
 int cli_plugins(cli *c);
 int cli_ops(cli *c);
 int cli_doctor(cli *c);
+int cli_explain(cli *c);
 int cli_inspect(cli *c);
 int cli_predict(cli *c);
 
@@ -95,4 +96,5 @@ int cli_default_device(json_t *json);
 uint32_t cli_list_plugins(json_t *json, int open);
 void cli_list_folders(json_t *json);
 
+json_t *cli_plugins_json(int open, uint32_t *usable);
 #endif /* BURN_CLI_CLI_H */

@@ -36,6 +36,12 @@ static const cli_command commands[] = {
      "  burn doctor\n"
      "  burn doctor --json\n",
      cli_doctor},
+    {"explain", "runs a program and tells which kernel each of its ops got, and why",
+     "  -- PROGRAM ARGS...  the program; its exit status is passed on, 128 + n for signal n.\n"
+     "                      With --json its standard output goes to standard error\n",
+     "  burn explain -- ./train --epochs 1\n"
+     "  BURN_DEVICE=mock burn explain --json -- ./train > ops.json\n",
+     cli_explain},
     {"inspect", "tensors, metadata and graph of a model file",
      "  FILE     a burnpack file (.bpk)\n"
      "  --graph  print the graph, one line per op\n",

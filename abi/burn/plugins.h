@@ -71,6 +71,22 @@ typedef struct burn_device_choice {
 /* Resolves a device string (NULL: as in burn_device_open) without opening the device. */
 BURN_API int32_t burn_device_resolve(const char *string, burn_device_choice *out, burn_err *err);
 
+/* Who reads a variable. */
+enum { BURN_VARIABLE_LIBRARY = 1, BURN_VARIABLE_PLUGIN = 2 /* it has the plugin's name in front */ };
+
+typedef struct burn_variable_info {
+    uint32_t struct_size;
+    int32_t known; /* BURN_VARIABLE_*, 0: nobody reads it */
+    const char *value;
+    char name[64];
+    char owner[64];    /* the plugin's id, "" for the library */
+    char hint[64];     /* the name that was meant, maybe */
+    char problem[208]; /* what is wrong with the value, "" when nothing is known */
+} burn_variable_info;
+
+/* The i-th BURN_* variable of the environment; BURN_E_NOT_FOUND after the last. */
+BURN_API int32_t burn_environment_at(uint32_t i, burn_variable_info *out, burn_err *err);
+
 /* How many threads a CPU backend may use: BURN_THREADS, else the cores it may run on. */
 BURN_API uint32_t burn_thread_budget(void);
 

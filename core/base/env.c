@@ -6,7 +6,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
+
+extern char **environ;
 
 int burni_env_is_secure(void)
 {
@@ -21,4 +24,19 @@ const char *burni_env(const char *name)
         return NULL;
     }
     return getenv(full);
+}
+
+int burni_env_at(uint32_t i, char *name, size_t size, const char **value)
+{
+    uint32_t n = 0;
+    for (char **at = environ; at != NULL && *at != NULL && !burni_env_is_secure(); at++) {
+        const char *equals = strchr(*at, '=');
+        if (strncmp(*at, "BURN_", 5) != 0 || equals == NULL || n++ != i) {
+            continue;
+        }
+        (void)snprintf(name, size, "%.*s", (int)(equals - *at), *at);
+        *value = equals + 1;
+        return 1;
+    }
+    return 0;
 }

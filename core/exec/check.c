@@ -80,6 +80,12 @@ int32_t burni_check_set(burni_thread *thread, const char *value, burn_err *err)
     return rc;
 }
 
+int32_t burni_check_option(burn_err *err)
+{
+    uint32_t bits = 0;
+    return parse(burni_loader_option("CHECK"), &bits, err);
+}
+
 int32_t burni_check_start(burn_err *err)
 {
     uint32_t bits = 0;

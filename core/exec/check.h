@@ -25,6 +25,8 @@ static inline int burni_checks(const burni_thread *thread)
 
 /* Reads the option CHECK of the environment, once. */
 int32_t burni_check_start(burn_err *err);
+/* What is wrong with BURN_CHECK, if anything. */
+int32_t burni_check_option(burn_err *err);
 /* "nan", "compare", both with a comma, "" or "off"; for this thread and those that start later. */
 int32_t burni_check_set(burni_thread *thread, const char *value, burn_err *err);
 

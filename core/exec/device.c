@@ -120,6 +120,12 @@ static int32_t read_window(uint32_t *out, burn_err *err)
     return BURN_OK;
 }
 
+int32_t burni_device_check_window(burn_err *err)
+{
+    uint32_t window = 1;
+    return read_window(&window, err);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* The cache may be that of another thread's stream, which the caller drains. */

@@ -55,6 +55,9 @@ int32_t burni_device_add_rows(burni_device *device, const burn_row_set *set, bur
 /* Remembers the first failure until burn_sync, and logs it. */
 void burni_device_latch(burni_device *device, burni_cause *cause);
 
+/* What is wrong with BURN_WINDOW, if anything. */
+int32_t burni_device_check_window(burn_err *err);
+
 /* The core device behind a handle's string; opens it once. */
 burn_device *burni_device_open(const char *string, burn_err *err);
 

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * cmd_explain.c - `burn explain -- PROGRAM ARGS...`: runs a program and tells which kernel each of
+ * its ops got, what was copied or decomposed, and why.
+ *
+ * The program is told a folder of its own (BURN_EXPLAIN); the library in it keeps its table there in
+ * a mapped file, one for each process, so that a crash loses nothing. The exit status is the
+ * program's. Here the files are only read; they may be cut, since a process can end at any time.
+ */
+#include "cli.h"
+
+#include <burn/explain.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOT_STARTED = 127, NOT_EXECUTABLE = 126, BY_SIGNAL = 128 };
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static _Noreturn void become(const cli *c, char **program, const char *folder)
+{
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGQUIT, SIG_DFL);
+    if (c->json) {
+        /* Standard output is for the JSON alone. */
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    }
+    if (setenv("BURN_EXPLAIN", folder, 1) == 0) {
+        (void)execvp(program[0], program);
+    }
+    int status = errno == ENOENT ? NOT_STARTED : NOT_EXECUTABLE;
+    (void)fprintf(stderr, "burn explain: %s: %s\n", program[0], strerror(errno));
+    _exit(status);
+}
+
+/* Runs it to its end; the wait status, -1 when it could not be started. */
+static int run(const cli *c, char **program, const char *folder)
+{
+    (void)fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        become(c, program, folder);
+    }
+    /* An interrupt is for the program; what it did until then is told. */
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+    int status = -1;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child > 0 ? status : -1;
+}
+
+/* ---- reading tables -------------------------------------------------------------------------- */
+
+static void end_texts(burn_explain_entry *e)
+{
+    e->op[sizeof(e->op) - 1] = '\0';
+    e->within[sizeof(e->within) - 1] = '\0';
+    e->operands[sizeof(e->operands) - 1] = '\0';
+    e->served[sizeof(e->served) - 1] = '\0';
+    e->why[sizeof(e->why) - 1] = '\0';
+    e->tag[sizeof(e->tag) - 1] = '\0';
+}
+
+/* A whole table in fresh memory; NULL when the file is none. */
+static burn_explain_head *read_table(const char *path)
+{
+    burn_explain_head head;
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    burn_explain_head *table = NULL;
+    if (fd >= 0 && fstat(fd, &info) == 0 && read(fd, &head, sizeof(head)) == sizeof(head) &&
+        head.magic == BURN_EXPLAIN_MAGIC && head.entry_size == sizeof(burn_explain_entry) &&
+        head.n_entries <= head.capacity && head.capacity <= 1u << 20) {
+        size_t bytes = (size_t)head.n_entries * sizeof(burn_explain_entry);
+        table = malloc(sizeof(head) + bytes);
+        if (table != NULL) {
+            *table = head;
+            ssize_t n = read(fd, table + 1, bytes);
+            table->n_entries = n > 0 ? (uint32_t)((size_t)n / sizeof(burn_explain_entry)) : 0;
+        }
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    burn_explain_entry *entries = (burn_explain_entry *)(void *)(table + 1);
+    for (uint32_t i = 0; table != NULL && i < table->n_entries; i++) {
+        end_texts(&entries[i]);
+    }
+    return table;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[] = {"?", "row", "decomposed", "view", "failed"};
+    return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : names[0];
+}
+
+static json_t *entry_json(const burn_explain_entry *e)
+{
+    json_t *o = json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:o}", "calls", (json_int_t)e->calls,
+                          "op", cli_json_text(e->op), "kind", kind_name(e->kind), "within",
+                          cli_json_text(e->within), "operands", cli_json_text(e->operands),
+                          "served", cli_json_text(e->served), "why", cli_json_text(e->why));
+    (void)json_object_set_new(o, "copies", json_integer((json_int_t)e->copies));
+    (void)json_object_set_new(o, "copy_bytes", json_integer((json_int_t)e->copy_bytes));
+    (void)json_object_set_new(o, "tag", cli_json_text(e->tag));
+    return o;
+}
+
+static json_t *table_json(const burn_explain_head *t)
+{
+    json_t *entries = json_array();
+    for (uint32_t i = 0; i < t->n_entries; i++) {
+        (void)json_array_append_new(entries, entry_json(burn_explain_at(t, i)));
+    }
+    json_t *totals = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "calls", (json_int_t)t->calls, "rows",
+        (json_int_t)t->rows, "decomposed", (json_int_t)t->decomposed, "views",
+        (json_int_t)t->views, "failed", (json_int_t)t->failed, "layout_copies",
+        (json_int_t)t->copies, "layout_copy_bytes", (json_int_t)t->copy_bytes, "not_kept",
+        (json_int_t)t->lost, "host_fallbacks", 0);
+    return json_pack("{s:I, s:o, s:o}", "pid", (json_int_t)t->pid, "totals", totals, "ops",
+                     entries);
+}
+
+static void print_entry(const burn_explain_entry *e, int width)
+{
+    char text[sizeof(e->why)];
+    char more[sizeof(e->why)];
+    char bytes[32];
+    (void)snprintf(text, sizeof(text), "%s(%s)", e->op, e->operands);
+    printf("%9llu  %-*s  ", (unsigned long long)e->calls, width, cli_clean(more, sizeof(more), text));
+    if (e->kind == BURN_EXPLAIN_ROW || e->kind == BURN_EXPLAIN_DECOMPOSED) {
+        printf("%s%s\n", e->kind == BURN_EXPLAIN_ROW ? "" : "made of ",
+               cli_clean(text, sizeof(text), e->served));
+    } else {
+        printf("%s\n", e->kind == BURN_EXPLAIN_VIEW ? "a view" : "failed");
+    }
+    if (e->within[0] != '\0') {
+        printf("           in: %s\n", cli_clean(text, sizeof(text), e->within));
+    }
+    if (e->tag[0] != '\0') {
+        printf("           at: %s\n", cli_clean(text, sizeof(text), e->tag));
+    }
+    if (e->copies > 0) {
+        printf("           copies: %llu, %s\n", (unsigned long long)e->copies,
+               cli_bytes(bytes, sizeof(bytes), e->copy_bytes));
+    }
+    if (e->why[0] != '\0') {
+        printf("           why: %s\n", cli_clean(text, sizeof(text), e->why));
+    }
+}
+
+static void print_table(const burn_explain_head *t)
+{
+    size_t width = 20;
+    char bytes[32];
+    for (uint32_t i = 0; i < t->n_entries; i++) {
+        const burn_explain_entry *e = burn_explain_at(t, i);
+        size_t n = strlen(e->op) + strlen(e->operands) + 2;
+        width = n > width && n <= 60 ? n : width;
+    }
+    printf("\n    calls  %-*s  served by\n", (int)width, "op(operands)");
+    for (uint32_t i = 0; i < t->n_entries; i++) {
+        print_entry(burn_explain_at(t, i), (int)width);
+    }
+    printf("\nprocess %u: %llu calls: %llu by rows, %llu decomposed, %llu views, %llu failed\n",
+           t->pid, (unsigned long long)t->calls, (unsigned long long)t->rows,
+           (unsigned long long)t->decomposed, (unsigned long long)t->views,
+           (unsigned long long)t->failed);
+    printf("layout copies: %llu, %s; host fallbacks: none, the library has none\n",
+           (unsigned long long)t->copies, cli_bytes(bytes, sizeof(bytes), t->copy_bytes));
+    if (t->lost > 0) {
+        printf("%llu calls found no room in the table\n", (unsigned long long)t->lost);
+    }
+}
+
+/* Tells and removes every table in the folder, then the folder. Returns how many there were. */
+static uint32_t tell(const char *folder, json_t *list)
+{
+    DIR *d = opendir(folder);
+    uint32_t n = 0;
+    const struct dirent *entry = NULL;
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        char path[512];
+        int size = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] == '.' || size < 0 || (size_t)size >= sizeof(path)) {
+            continue;
+        }
+        burn_explain_head *table = read_table(path);
+        (void)unlink(path);
+        if (table == NULL) {
+            continue;
+        }
+        n++;
+        if (list != NULL) {
+            (void)json_array_append_new(list, table_json(table));
+        } else {
+            print_table(table);
+        }
+        free(table);
+    }
+    if (d != NULL) {
+        (void)closedir(d);
+    }
+    (void)rmdir(folder);
+    return n;
+}
+
+static void print_end(int status, uint32_t n)
+{
+    if (WIFSIGNALED(status)) {
+        printf("\nThe program was ended by signal %d (%s); this is what it had done.\n",
+               WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    if (n == 0) {
+        printf("\nThe program opened no device of libburn-core.\n");
+    }
+}
+
+int cli_explain(cli *c)
+{
+    int n = 0;
+    while (n < c->argc && strcmp(c->argv[n], "--") != 0) {
+        n++;
+    }
+    char **program = n < c->argc ? c->argv + n + 1 : NULL;
+    c->argc = n;
+    int status = cli_parse(c, NULL, 0, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (program == NULL || program[0] == NULL) {
+        return cli_usage(c, "which program? Write it behind --");
+    }
+    char folder[] = "/tmp/burn-explain-XXXXXX";
+    if (mkdtemp(folder) == NULL) {
+        return cli_error(c, BURN_E_IO, "no folder can be made in /tmp: %s", strerror(errno));
+    }
+    int end = run(c, program, folder);
+    json_t *list = c->json ? json_array() : NULL;
+    uint32_t tables = tell(folder, list);
+    if (end == -1) {
+        json_decref(list);
+        return cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
+    }
+    status = WIFSIGNALED(end) ? BY_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
+    if (c->json) {
+        return cli_print_json(json_pack("{s:i, s:i, s:o}", "status", status, "signal",
+                                        WIFSIGNALED(end) ? WTERMSIG(end) : 0, "processes", list),
+                              status);
+    }
+    print_end(end, tables);
+    return status;
+}
