@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Every public header, alone and twice, through one compiler in one language.
 
-usage: headers.py --compiler gcc-or-g++-or-clang... --std c11|c++17
+usage: headers.py --compiler gcc-or-g++-or-clang... --std c11|c17|c++17|c++20
 Each header is compiled with -pedantic-errors and every warning an error, as is and with
 -fshort-enums; the structs of plugin-facing headers must have no hidden padding (-Wpadded). A
 compiler that is not installed is a skip (77), never a pass. --self-test proves that bad headers

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Layout of every struct and value of every constant of the public headers, against a golden text.
+"""Layout of every struct, value of every constant and prototype of every function of the public
+headers, against a golden text.
 
 usage: layout.py [--cc COMPILER] [--flag FLAG]... [--write] [--self-test]
 Structs and enums are read from the headers; a program made from them prints sizes, offsets, types
@@ -98,13 +99,27 @@ def make_program(include):
     return "\n".join(lines) + "\n"
 
 
+def prototypes(compiler, include):
+    """Functions and types of functions, as the preprocessor sees them: lists declare many."""
+    headers = sorted(pathlib.Path(include, "burn").glob("*.h"))
+    text = "".join(f"#include <burn/{header.name}>\n" for header in headers)
+    plain = subprocess.run([*compiler.split(), "-std=c11", "-E", "-P", f"-I{include}", "-"],
+                           input=text, check=True, capture_output=True, text=True).stdout
+    api = r'__attribute__\(\(visibility\("default"\)\)\)'
+    found = re.findall(api + r"([^;{}]*?\bburn_\w+\s*\([^;{}]*\))\s*;", plain)
+    found += re.findall(r"\b(typedef [^;{}]*\(\s*\*\s*burn_\w+\s*\)\s*\([^;{}]*\))\s*;", plain)
+    lines = sorted(re.sub(r"\s+", " ", row).strip() for row in found)
+    return "\n# functions\n" + "".join(f"{line}\n" for line in lines)
+
+
 def print_layout(compiler, flags, include):
+    now = prototypes(compiler, include)
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
         pathlib.Path(source).write_text(make_program(include))
         subprocess.run([*compiler.split(), "-std=c11", "-w", *flags, f"-I{include}", source, "-o",
                         program], check=True)
-        return subprocess.run([program], check=True, capture_output=True, text=True).stdout
+        return subprocess.run([program], check=True, capture_output=True, text=True).stdout + now
 
 
 def compare(golden, now):
@@ -114,7 +129,8 @@ def compare(golden, now):
 
 def self_test(compiler):
     before = ("typedef struct burn_s { uint32_t struct_size; uint32_t zero; uint64_t *a, b[2];\n"
-              "int32_t(BURN_CALL *f)(int x); } burn_s;\nenum { BURN_ONE = 1, BURN_TWO = 2 };\n")
+              "int32_t(BURN_CALL *f)(int x); } burn_s;\nenum { BURN_ONE = 1, BURN_TWO = 2 };\n"
+              "API int burn_f(const burn_s *s);\ntypedef int (BURN_CALL *burn_fn)(long n);\n")
     changes = {
         "field moved": before.replace("*a, b[2]", "b[2], *a"),
         "field widened": before.replace("uint32_t zero", "uint64_t zero"),
@@ -122,12 +138,16 @@ def self_test(compiler):
         "signature changed": before.replace("int x", "long x"),
         "constant changed": before.replace("BURN_TWO = 2", "BURN_TWO = 3"),
         "field renamed": before.replace("zero", "other"),
+        "argument changed": before.replace("const burn_s *s", "burn_s *s"),
+        "function type changed": before.replace("(long n)", "(int n)"),
+        "function gone": before.replace("API int burn_f(const burn_s *s);", ""),
     }
 
     def layout_of(text):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "burn").mkdir()
-            head = "#include <stdint.h>\n#define BURN_CALL\n"
+            head = ("#include <stdint.h>\n#define BURN_CALL\n"
+                    '#define API __attribute__((visibility("default")))\n')
             pathlib.Path(folder, "burn", "s.h").write_text(head + text)
             return print_layout(compiler, [], folder)
 

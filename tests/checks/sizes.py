@@ -10,7 +10,8 @@ FILE_LINES, ABI_LINES, COLUMNS = 1200, 400, 100
 # One row per op, each on one line: a table, read across.
 WIDE_TABLES = {"abi/burn/op_list.h"}
 # Numbers that a script beside them wrote; nobody reads them from top to bottom.
-VALUES = re.compile(r"tests/data/\w+\.h$")
+# Headers of earlier minors stay as they were.
+VALUES = re.compile(r"tests/data/\w+\.h$|tests/abi/frozen/")
 
 
 def check(tree):

@@ -66,8 +66,9 @@ static const expectation at_probe[] = {
     {"probe_rude", BURN_E_INTERNAL, "probe_rude:0: xxxxxxxx"},
 };
 
-/* These are odd, but harmless. */
-static const char *const harmless[] = {"probe_kind", "prepare_mask", "limits_page", "healthy"};
+/* These are odd, but harmless; "frozen" is a healthy one, built with the first minor's headers. */
+static const char *const harmless[] = {"probe_kind", "prepare_mask", "limits_page", "healthy",
+                                       "frozen"};
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -75,7 +76,7 @@ static void make_plugin(const char *id)
 {
     char name[80];
     (void)snprintf(name, sizeof(name), "%s.so", id);
-    world_library("hostile.so", name);
+    world_library(strcmp(id, "frozen") == 0 ? "frozen_v0_1.so" : "hostile.so", name);
     world_manifest(id, "backend", "cpu", 10, "0.1");
 }
 

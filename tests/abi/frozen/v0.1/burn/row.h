@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * row.h - a kernel row: what a backend claims, as data, and the kernel that does it.
+ *
+ * The core matches rows by dtype, layout, rank and presence of each operand, takes the first in
+ * order of priority that fits, and caches the answer under a key, so nothing here is on the hot
+ * path. An operand that a row takes only in another layout is copied first. To claim one more
+ * (op, dtype, layout), write one more row.
+ */
+#ifndef BURN_ROW_H
+#define BURN_ROW_H
+
+#include <burn/base.h>
+#include <burn/call.h>
+
+BURN_BEGIN_DECLS
+
+/* burn_row.flags */
+enum {
+    BURN_ROW_DETERMINISTIC = 1, /* same bits every time, for any thread count */
+    BURN_ROW_CAPTURE_SAFE = 2,
+    BURN_ROW_ANY_DIMS = 4, /* the prepared state serves every shape of the same ranks and layouts */
+    BURN_ROW_INDEX64 = 8,
+    BURN_ROW_FAULTS = 16, /* may write the fault word, or return BURN_E_DATA */
+    BURN_ROW_EPILOGUE = 32
+};
+
+/* One operand's constraints. `same_dtype_as` is 1 + the operand's index, 0 = free. */
+typedef struct burn_slot {
+    uint64_t dtypes[4];
+    uint32_t layouts; /* set of BURN_LAYOUT_* */
+    uint8_t rank_min;
+    uint8_t rank_max;
+    uint8_t align_log2;
+    uint8_t same_dtype_as;
+    uint8_t immediate_ok;
+    uint8_t may_be_absent;
+    uint8_t zero[6];
+} burn_slot;
+
+/* A condition on a size, evaluated by the core at each call: dims[dim] of the operand. */
+typedef struct burn_guard {
+    uint16_t operand;
+    int16_t dim; /* negative counts from the last */
+    uint32_t zero;
+    int64_t multiple_of; /* 0: no condition */
+    int64_t min;
+    int64_t max; /* 0: no condition */
+} burn_guard;
+
+/* What prepare answers; zeroed by the core. */
+typedef struct burn_prepared {
+    uint32_t struct_size;
+    uint32_t in_place_mask; /* bit i: output 0 may take the storage of input i when it is dead */
+    const void *state;
+    uint64_t workspace_bytes;
+    uint32_t workspace_align;
+    uint32_t zero;
+    uint64_t flops;
+    uint64_t bytes;
+} burn_prepared;
+
+typedef struct burn_row {
+    uint32_t struct_size;
+    uint32_t flags;
+    uint64_t op;
+    uint16_t revision_min;
+    uint16_t revision_max;
+    int16_t priority; /* larger is tried first */
+    uint16_t n_slots; /* inputs, then outputs; a variadic op's last slot serves all further ones */
+    uint32_t slot_stride;
+    uint32_t in_place_mask; /* as in burn_prepared, for rows without prepare */
+    const burn_slot *slots;
+    const char *name; /* stable: tuner and cache key, shown by explain */
+    uint32_t name_revision;
+    uint32_t n_guards;
+    const burn_guard *guards;
+    uint32_t guard_stride;
+    uint32_t zero;
+    uint64_t key_facts; /* extra facts that the prepared state depends on: BURN_FACT_* */
+    /* Pure and optional; sees only what is in the key and says in call->err why not. [any] */
+    int32_t(BURN_CALL *check)(const burn_call *call);
+    /* Once per key: state, workspace, in-place mask. Optional. [any] */
+    int32_t(BURN_CALL *prepare)(const burn_call *call, burn_prepared *out);
+    void(BURN_CALL *release)(const void *state);
+    int32_t(BURN_CALL *prepack)(const burn_call *call, uint32_t operand, void *out);
+    burn_launch_fn launch;
+} burn_row;
+
+/* Facts beside dtypes, layouts, ranks, presence, math mode and attributes, which are always in. */
+enum { BURN_FACT_DIMS = 1 };
+
+BURN_END_DECLS
+
+#endif /* BURN_ROW_H */
