@@ -41,6 +41,7 @@ int cli_doctor(cli *c);
 int cli_explain(cli *c);
 int cli_inspect(cli *c);
 int cli_predict(cli *c);
+int cli_new(cli *c);
 
 /* ---- options ---- */
 
@@ -95,6 +96,6 @@ int cli_default_device(json_t *json);
 /* All plugins, opened or not. Returns how many are usable. */
 uint32_t cli_list_plugins(json_t *json, int open);
 void cli_list_folders(json_t *json);
-
 json_t *cli_plugins_json(int open, uint32_t *usable);
+
 #endif /* BURN_CLI_CLI_H */

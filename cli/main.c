@@ -58,6 +58,14 @@ static const cli_command commands[] = {
      "  burn predict model.bpk --image digit.png\n"
      "  burn predict model.bpk --idx examples/data/mnist/t10k-images-idx3-ubyte.gz --index 7\n",
      cli_predict},
+    {"new", "a plugin project of one's own, ready to build and to test",
+     "  backend NAME    a backend; kernels for the minimal ops, a simulated device\n"
+     "  extension NAME  an extension; one op with gradient, kernel and demo\n"
+     "  --dir FOLDER    where (default ./NAME); must not be there yet\n"
+     "  --templates FOLDER  other templates than those that are installed\n",
+     "  burn new backend acme\n"
+     "  burn new extension sig --dir ~/src/sig\n",
+     cli_new},
 };
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -5,7 +5,7 @@
  * A launch copies everything that the call says (operands with dims and strides, immediates,
  * attributes), checks that each operand lies inside of a live buffer, and returns. The worker runs
  * the kernel later. A fault goes into the call's fault word; when the host gave none, it is kept as
- * misuse of the queue. To port: a launch becomes the driver's, and nothing is copied but attributes.
+ * misuse of the queue. To port: the launch function hands the operands to the driver at once.
  */
 #include "mock.h"
 
