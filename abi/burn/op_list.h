@@ -134,6 +134,7 @@ BURN_BEGIN_DECLS
     X(166, LAYER_NORM_GRAD, layer_norm_grad)                                                       \
     X(167, BATCH_NORM_GRAD, batch_norm_grad)                                                       \
     X(168, GELU_GRAD, gelu_grad)                                                                   \
+    X(169, RELU_GRAD, relu_grad)                                                                   \
     X(170, ATTENTION, attention)                                                                   \
     X(171, ATTENTION_GRAD, attention_grad)                                                         \
     X(172, EMBEDDING, embedding)                                                                   \

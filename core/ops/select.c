@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * select.c - pointwise ops that are neither unary nor binary families: where, clamp, cast, copy,
- * gelu and its gradient.
+ * gelu and its gradient, relu's gradient.
  *
  * Each op stands alone: meaning, gradient, decomposition, samples, definition. Casts are the one
  * place where values change class: floats truncate and saturate into integers (NaN gives 0), wider
@@ -672,4 +672,66 @@ const burn_op_def burn_op_def_gelu_grad = {
     .decompose = expand_gelu_grad,
     .eval = eval_gelu_grad,
     .samples = samples_gelu_grad,
+};
+
+/* ---- relu_grad: y, g -> gx; differentiable through its decomposition ------------------------- */
+
+static int32_t infer_relu_grad(const burn_infer *a)
+{
+    return burni_broadcast("relu_grad", a->in[0], a->in[1], &a->out[0], a->err);
+}
+
+static int32_t eval_relu_grad(const burn_eval *a)
+{
+    burni_walk w;
+    for (int more = burni_walk_begin(&w, a); more; more = burni_walk_next(&w)) {
+        a->out[0].f[w.k] = a->in[0].f[w.at[0]] > 0.0 ? a->in[1].f[w.at[1]] : 0.0;
+    }
+    return BURN_OK;
+}
+
+static int32_t expand_relu_grad(const burn_builder *b, const burn_expand *a)
+{
+    burn_value *g = a->in[1];
+    burn_value *taken = burn_b_greater_num(b, a->in[0], 0.0);
+    a->out[0] = burn_b_where(b, taken, g, burn_b_num(b, g, 0.0));
+    return BURN_OK;
+}
+
+static const burni_domain domain_relu_grad = {.fill = BURN_FILL_NONZERO,
+                                              .fill_y = BURN_FILL_NORMAL,
+                                              .wrong = BURN_I32,
+                                              .tolerance = 0.0,
+                                              .grad_tolerance = 64.0,
+                                              .special = BURN_SET_FLOAT};
+
+static int32_t samples_relu_grad(uint32_t i, burn_sample *s)
+{
+    int32_t rc = burni_samples_binary(i, s, &domain_relu_grad);
+    for (uint32_t k = 0; rc == BURN_OK && k < 2; k++) {
+        if (s->in[k].kind != BURN_TENSOR) { /* it takes no immediates */
+            uint8_t fill = k == 0 ? BURN_FILL_NONZERO : BURN_FILL_NORMAL;
+            burni_sample_tensor(s, k, 0, fill, s->in[1 - k].rank, s->in[1 - k].dims);
+        }
+    }
+    return rc;
+}
+
+static const burn_role roles_relu_grad[3] = {BURNI_ROLE("y", 0, BURN_SET_FLOAT),
+                                             BURNI_ROLE_LIKE("g", 0, 0, BURN_SET_FLOAT),
+                                             BURNI_ROLE_LIKE("gx", 0, 0, BURN_SET_FLOAT)};
+
+const burn_op_def burn_op_def_relu_grad = {
+    BURNI_DEF(RELU_GRAD, relu_grad),
+    .flags = BURN_OP_INTERNAL,
+    .n_in = 2,
+    .n_out = 1,
+    .summary = "gradient of relu: g where the result y is above 0, else 0",
+    .roles = roles_relu_grad,
+    .fuse = BURN_FUSE_POINTWISE,
+    .fuse_opcode = BURN_OP_RELU_GRAD,
+    .infer = infer_relu_grad,
+    .decompose = expand_relu_grad,
+    .eval = eval_relu_grad,
+    .samples = samples_relu_grad,
 };

@@ -379,9 +379,8 @@ static int32_t vjp_sigmoid(const burn_builder *b, const burn_vjp *a)
 /* 0 at the kink */
 static int32_t vjp_relu(const burn_builder *b, const burn_vjp *a)
 {
-    burn_value *g = a->grad_out[0];
-    burn_value *taken = burn_b_greater_num(b, a->out[0], 0.0);
-    a->grad_in[0] = burn_b_where(b, taken, g, burn_b_num(b, g, 0.0));
+    burn_value *in[2] = {a->out[0], a->grad_out[0]};
+    a->grad_in[0] = burn_b_emit(b, BURN_OP_RELU_GRAD, NULL, in, 2);
     return BURN_OK;
 }
 

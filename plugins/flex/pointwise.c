@@ -192,6 +192,11 @@ static int32_t launch_gelu_grad(const burn_call *call)
     return launch_binary(call, op, "gelu_grad", 8192);
 }
 
+static int32_t launch_relu_grad(const burn_call *call)
+{
+    return launch_binary(call, FLEX_B_RELU_GRAD, "relu_grad", FLEX_GRAIN);
+}
+
 static int32_t launch_where(const burn_call *call)
 {
     const burn_operand *z = flex_out(call, 0);
@@ -379,6 +384,8 @@ FOREACH_COMPARE(SLOTS_COMPARE)
 static const burn_slot slots_gelu[] = {IN(BURN_SET_FLOAT, 0, 0), OUT(BURN_SET_FLOAT, 1)};
 static const burn_slot slots_gelu_grad[] = {
     IN(BURN_SET_FLOAT, 0, 0), IN(BURN_SET_FLOAT, 1, 0), OUT(BURN_SET_FLOAT, 1)};
+static const burn_slot slots_relu_grad[] = {
+    IN(BURN_SET_FLOAT, 0, 0), IN(BURN_SET_FLOAT, 1, 0), OUT(BURN_SET_FLOAT, 1)};
 static const burn_slot slots_where[] = {
     IN(BURN_BIT(BOOL), 0, 0), IN(BURN_SET_ANY, 0, FLEX_IMM), IN(BURN_SET_ANY, 2, FLEX_IMM),
     OUT(BURN_SET_ANY, 2)};
@@ -399,6 +406,7 @@ const burn_row flex_rows_pointwise[] = {
     FOREACH_COMPARE(ROW)
     FLEX_ROW(BURN_OP_GELU, slots_gelu, 0, 1, "flex.gelu", launch_gelu),
     FLEX_ROW(BURN_OP_GELU_GRAD, slots_gelu_grad, 0, 3, "flex.gelu_grad", launch_gelu_grad),
+    FLEX_ROW(BURN_OP_RELU_GRAD, slots_relu_grad, 0, 3, "flex.relu_grad", launch_relu_grad),
     FLEX_ROW(BURN_OP_WHERE, slots_where, 0, 6, "flex.where", launch_where),
     FLEX_ROW(BURN_OP_CLAMP, slots_clamp, 0, 1, "flex.clamp", launch_clamp),
 };

@@ -237,6 +237,11 @@ OP T op_gelu_tanh_grad(T x, T g)
     return g * FN(gelu_tanh_slope)(x);
 }
 
+OP T op_relu_grad(T y, T g)
+{
+    return y > (T)0 ? g : (T)0;
+}
+
 OP int op_equal(T x, T y)
 {
     return x == y;
@@ -331,7 +336,8 @@ OP int op_logical_xor(T x, T y)
     X(MINIMUM, minimum)                                                                            \
     X(ATAN2, atan2)                                                                                \
     X(GELU_GRAD, gelu_grad)                                                                        \
-    X(GELU_TANH_GRAD, gelu_tanh_grad)
+    X(GELU_TANH_GRAD, gelu_tanh_grad)                                                              \
+    X(RELU_GRAD, relu_grad)
 
 #define FOREACH_COMPARE(X)                                                                         \
     X(EQUAL, equal)                                                                                \

@@ -34,7 +34,7 @@ static const char *const names[] = {
     "gelu",      "where",  "cast",   "clamp",  "copy",        "fill",           "arange",
     "any",       "all",    "sum",    "prod",   "random_bits", "random_uniform", "random_normal",
     "bernoulli", "max",    "min",    "mean",   "argmax",      "argmin",         "var",
-    "logsumexp", "cumsum", "gelu_grad"};
+    "logsumexp", "cumsum", "gelu_grad", "relu_grad"};
 
 enum { N_NAMES = sizeof(names) / sizeof(names[0]) };
 
@@ -558,6 +558,22 @@ static void test_tanh_and_gelu_far_out_B072(void **state)
     eval_builder_free(r.e);
 }
 
+/* Nothing flows where relu gave 0 or NaN, whatever g is there. */
+static void test_relu_grad(void **state)
+{
+    (void)state;
+    static const double y[] = {0.0, 2.0, (double)NAN, 1e-30};
+    static const double g[] = {(double)INFINITY, -3.0, 5.0, 7.0};
+    static const double wanted[] = {0.0, -3.0, 0.0, 7.0};
+    run r = begin();
+    burn_value *in[2] = {VECTOR(&r, BURN_F32, y), VECTOR(&r, BURN_F32, g)};
+    burn_value *made = NULL;
+    CHECK(burn_b_emit(&r.b, BURN_OP_RELU_GRAD, NULL, in, 2), wanted);
+    (void)eval_expand(r.e, &burn_op_def_relu_grad, NULL, 0, in, 2, &made);
+    CHECK(made, wanted);
+    eval_builder_free(r.e);
+}
+
 static void test_integer_remainders_B078(void **state)
 {
     (void)state;
@@ -744,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_mean_in_f16_B066),
         cmocka_unit_test(test_sigmoid_slope_far_out_B070),
         cmocka_unit_test(test_tanh_and_gelu_far_out_B072),
+        cmocka_unit_test(test_relu_grad),
         cmocka_unit_test(test_integer_remainders_B078),
         cmocka_unit_test(test_integer_division_edges_B080),
         cmocka_unit_test(test_casts_out_of_range_B082),
