@@ -223,6 +223,7 @@ static void print_type(burni_printer *p, const burn_window *w, uint32_t use)
 size_t burni_window_text(const burn_window *w, char *out, size_t size)
 {
     burni_printer p = {out, size, 0};
+    burni_print(&p, "%s", ""); /* a window without nodes is an empty text, not none */
     for (uint32_t k = 0; k < w->n_nodes; k++) {
         const burn_window_node *node = burni_window_node(w, k);
         const burni_op *op = burni_op_find(node->op);
