@@ -38,6 +38,24 @@ void bench_add_teardown(void);
 int32_t bench_sgemm_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_sgemm_run(int64_t n, burn_err *err);
 
+/* cases_mem.c: arg = number of elements */
+int32_t bench_copy_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_erf_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_exp_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_layer_norm_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_log_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_mul_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_relu_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_sin_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_softmax_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_sum_columns_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_sum_rows_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_sum_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_tanh_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_transpose_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_mem_run(int64_t n, burn_err *err);
+void bench_mem_teardown(void);
+
 /* cases_step.c: arg = batch size */
 int32_t bench_mlp_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_lenet_setup(burn_device *device, int64_t arg, burn_err *err);

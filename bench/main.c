@@ -4,7 +4,8 @@
  *
  * The program plays three parts: the one that measures; with --worker the one that is measured (in
  * a process of its own, since threads and window are fixed at a process's start); and with
- * --first-result the shortest program that computes something. README.md explains the numbers.
+ * --first-result, --list10 or --load-flex a process whose start is timed. README.md explains the
+ * numbers.
  */
 #include "child.h"
 #include "machine.h"
@@ -37,7 +38,7 @@ struct options {
 
 static const char USAGE[] =
     "usage: burn-bench [options]\n"
-    "  --quick            few short rounds: under a minute without a peer\n"
+    "  --quick            few short rounds: two minutes without a peer\n"
     "  --only PATTERN     rows whose name matches, e.g. 'sgemm.*'; commas separate several\n"
     "  --no-peer          do not run PyTorch beside it\n"
     "  --rounds N         rounds per row (15; quick: 5; at most 101)\n"
@@ -304,6 +305,12 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && strcmp(argv[1], "--first-result") == 0) {
         return bench_first_result();
+    }
+    if (argc == 2 && strcmp(argv[1], "--list10") == 0) {
+        return bench_list10();
+    }
+    if (argc == 2 && strcmp(argv[1], "--load-flex") == 0) {
+        return bench_load_flex();
     }
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         fputs(USAGE, stdout);

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "roof.h"
+#include "sleef.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -141,19 +142,19 @@ struct samples {
     int n;
 };
 
-/* Seconds from before the start of a process until its first line. */
-static double time_first_line(const char *path, char *note, size_t note_size)
+/* Seconds from before the start of a process until its first line, or what that line says. */
+static double time_first_line(const char *path, const char *part, char *note, size_t note_size)
 {
     struct bench_child child;
     char reply[64];
     double start = bench_now();
-    if (bench_child_start(&child, (const char *[]){path, "--first-result", NULL},
-                          (const char *[]){NULL}) != 0 ||
+    if (bench_child_start(&child, (const char *[]){path, part, NULL}, (const char *[]){NULL}) != 0 ||
         bench_child_listen(&child, reply, sizeof(reply), ROUND_TIMEOUT) != 0) {
-        (void)snprintf(note, note_size, "%.200s --first-result failed", path);
+        (void)snprintf(note, note_size, "%.200s %.40s failed", path, part);
         return (double)NAN;
     }
     double seconds = bench_now() - start;
+    (void)sscanf(reply, "took %lf", &seconds);
     (void)bench_child_stop(&child);
     return seconds;
 }
@@ -182,7 +183,7 @@ static double time_limit(struct bench_setup *setup, const struct bench_row *row)
     if (row->bytes > 0) {
         int64_t elements =
             row->limit == BENCH_LIMIT_BANDWIDTH ? row->arg : bench_elements_l3(setup->machine);
-        double bandwidth = bench_bandwidth(elements, threads, seconds);
+        double bandwidth = bench_bandwidth(row->traffic, elements, threads, seconds);
         limit += bandwidth > 0 ? row->bytes / bandwidth : (double)NAN;
     }
     return limit;
@@ -206,11 +207,14 @@ static void add_round(struct bench_setup *setup, const struct bench_row *row,
         let_settle();
         int is_ours = (turn + i) % 2 == 0;
         if (row->case_name == NULL) {
-            const char *path = is_ours ? setup->self : setup->torch_peer;
+            const char *other = row->peer == BENCH_TORCH ? setup->torch_peer : NULL;
+            const char *path = is_ours ? setup->self : other;
             double *out = is_ours ? &samples->ours[i] : &samples->peer[i];
-            *out = path != NULL ? time_first_line(path, note, note_size) : (double)NAN;
+            *out = path != NULL ? time_first_line(path, row->part, note, note_size) : (double)NAN;
         } else if (is_ours) {
             samples->ours[i] = time_round(&setup->ours, setup->seconds, note, note_size);
+        } else if (row->peer == BENCH_SLEEF) {
+            samples->peer[i] = bench_sleef(row->case_name, row->arg, setup->seconds / 4);
         } else if (peer != NULL) {
             samples->peer[i] = time_round(peer, setup->seconds, note, note_size);
         }

@@ -18,10 +18,16 @@ double bench_peak_flops(int threads, double seconds);
 /* The instruction set that the loop above uses: "avx512", "avx2", "baseline". */
 const char *bench_peak_isa(void);
 
-/* c = a + b over that many f32 elements in all, split over the threads; bytes/s, 12 per element.
- * The better of ordinary and streaming stores. The arrays stay allocated until another size is
- * asked for, or bench_bandwidth_free. Negative when there is no memory. */
-double bench_bandwidth(int64_t elements, int threads, double seconds);
+/* What moves per element: a + b, a copy, a sum. */
+enum bench_traffic { BENCH_READ_READ_WRITE, BENCH_READ_WRITE, BENCH_READ };
+
+/* Bytes that move per f32 element. */
+double bench_traffic_bytes(enum bench_traffic traffic);
+
+/* A loop with that traffic over arrays of that many f32 elements in all, split over the threads;
+ * bytes/s. The better of ordinary and streaming stores. The arrays stay allocated until another
+ * size is asked for, or bench_bandwidth_free. Negative when there is no memory. */
+double bench_bandwidth(enum bench_traffic traffic, int64_t elements, int threads, double seconds);
 void bench_bandwidth_free(void);
 
 /* Runs `work` on that many threads at once and adds up what they return. */

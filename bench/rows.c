@@ -20,16 +20,32 @@
 
 /* clang-format off */
 #define ADD(name, case_name, arg, per, window) \
-    {name, case_name, NULL, arg, per, 0, 0, window, 1, BENCH_NS, BENCH_TORCH, BENCH_NO_LIMIT}
+    {name, case_name, NULL, arg, per, 0, 0, window, 1, BENCH_NS, BENCH_TORCH, BENCH_NO_LIMIT, \
+     0, 0, NULL}
 #define SGEMM(name, n, threads) \
     {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, NULL, threads, BENCH_GFLOPS, BENCH_TORCH, \
-     BENCH_LIMIT_PEAK}
-#define MEM(name, threads) \
-    {name, "add", "add_out", 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, \
-     BENCH_LIMIT_BANDWIDTH}
+     BENCH_LIMIT_PEAK, 0, 0, NULL}
+#define MEM(name, case_name, peer, traffic, level, threads) \
+    {"mem." name, case_name, peer, 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, \
+     BENCH_LIMIT_BANDWIDTH, traffic, level, NULL}
+#define MEM_LEVELS(name, case_name, peer, traffic) \
+    MEM(name ".l2", case_name, peer, traffic, BENCH_L2, 0), \
+    MEM(name ".l3", case_name, peer, traffic, BENCH_L3, 0), \
+    MEM(name ".dram", case_name, peer, traffic, BENCH_DRAM, 0), \
+    MEM(name ".l2.1t", case_name, peer, traffic, BENCH_L2, 1), \
+    MEM(name ".l3.1t", case_name, peer, traffic, BENCH_L3, 1), \
+    MEM(name ".dram.1t", case_name, peer, traffic, BENCH_DRAM, 1)
+#define MEM_DRAM(name, case_name, peer, traffic) \
+    MEM(name ".dram", case_name, peer, traffic, BENCH_DRAM, 0), \
+    MEM(name ".dram.1t", case_name, peer, traffic, BENCH_DRAM, 1)
+#define MATH(name) \
+    {"math." name, name, NULL, 4096, 4096, 0, 0, "1", 1, BENCH_NS, BENCH_SLEEF, BENCH_NO_LIMIT, \
+     0, 0, NULL}
+#define START(name, peer, part) \
+    {"start." name, NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MS, peer, BENCH_NO_LIMIT, 0, 0, part}
 #define STEP(name, case_name, batch, flops, bytes, threads, peer) \
     {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, \
-     BENCH_LIMIT_FLOOR}
+     BENCH_LIMIT_FLOOR, 0, 0, NULL}
 
 static const struct bench_row ROWS[] = {
     ADD("add.1.eager", "add", 1, 1, "1"),
@@ -37,7 +53,9 @@ static const struct bench_row ROWS[] = {
     ADD("add.64.tape", "add_tape", 64, 1, "1"),
     ADD("add.64.tape100", "add_tape100", 64, 100, "1"),
     ADD("add.64.window", "add_chain64", 64, 64, "64"),
-    {"start.first_result", NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MS, BENCH_TORCH, BENCH_NO_LIMIT},
+    START("first_result", BENCH_TORCH, "--first-result"),
+    START("list10", BENCH_NO_PEER, "--list10"),
+    START("load_flex", BENCH_NO_PEER, "--load-flex"),
     SGEMM("sgemm.256.1t", 256, 1),
     SGEMM("sgemm.512.1t", 512, 1),
     SGEMM("sgemm.1024.1t", 1024, 1),
@@ -46,12 +64,23 @@ static const struct bench_row ROWS[] = {
     SGEMM("sgemm.512.2t", 512, 2),
     SGEMM("sgemm.1024.2t", 1024, 2),
     SGEMM("sgemm.2048.2t", 2048, 2),
-    MEM("mem.add.l2", 0),
-    MEM("mem.add.l3", 0),
-    MEM("mem.add.dram", 0),
-    MEM("mem.add.l2.1t", 1),
-    MEM("mem.add.l3.1t", 1),
-    MEM("mem.add.dram.1t", 1),
+    MEM_LEVELS("add", "add", "add_out", BENCH_READ_READ_WRITE),
+    MEM_LEVELS("mul", "mul", NULL, BENCH_READ_READ_WRITE),
+    MEM_LEVELS("relu", "relu", NULL, BENCH_READ_WRITE),
+    MEM_LEVELS("copy", "copy", NULL, BENCH_READ_WRITE),
+    MEM_LEVELS("sum", "sum", NULL, BENCH_READ),
+    MEM_DRAM("sum_rows", "sum_rows", NULL, BENCH_READ),
+    MEM_DRAM("sum_columns", "sum_columns", NULL, BENCH_READ),
+    MEM_DRAM("transpose", "transpose", NULL, BENCH_READ_WRITE),
+    MEM_DRAM("softmax", "softmax", NULL, BENCH_READ_WRITE),
+    MEM_DRAM("layer_norm", "layer_norm", NULL, BENCH_READ_WRITE),
+    MEM_DRAM("exp", "exp", NULL, BENCH_READ_WRITE),
+    MEM_DRAM("tanh", "tanh", NULL, BENCH_READ_WRITE),
+    MATH("exp"),
+    MATH("log"),
+    MATH("tanh"),
+    MATH("erf"),
+    MATH("sin"),
     STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 0, BENCH_TORCH),
     STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 0, BENCH_TORCH),
     STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 0, BENCH_TORCH),
@@ -67,17 +96,27 @@ static const struct bench_row ROWS[] = {
 enum { N_ROWS = sizeof(ROWS) / sizeof(ROWS[0]) };
 _Static_assert((int)N_ROWS <= (int)BENCH_MAX_ROWS, "bench_rows writes into BENCH_MAX_ROWS rows");
 
-/* Level 2 belongs to a core, so one thread gets one core's share. */
+/* As many elements as move the bytes that fit the level. Level 2 belongs to a core, so one thread
+ * gets one core's share. */
 static int64_t elements_of(const struct bench_row *row, const struct bench_machine *machine)
 {
     int threads = row->threads > 0 ? row->threads : machine->cpus;
-    if (strncmp(row->name, "mem.add.l2", 10) == 0) {
-        return bench_elements_l2(machine, threads);
+    int64_t of_add = row->level == BENCH_L2   ? bench_elements_l2(machine, threads)
+                     : row->level == BENCH_L3 ? bench_elements_l3(machine)
+                                              : bench_elements_dram(machine);
+    double bytes = bench_traffic_bytes(BENCH_READ_READ_WRITE) * (double)of_add;
+    return (int64_t)(bytes / bench_traffic_bytes(row->traffic)) / 1024 * 1024;
+}
+
+/* A square has fewer elements than asked for: its bytes are those that it has. */
+static double bytes_of(const struct bench_row *row)
+{
+    double elements = (double)row->arg;
+    if (strcmp(row->case_name, "transpose") == 0) {
+        double side = floor(sqrt(elements) / 64) * 64;
+        elements = side * side;
     }
-    if (strncmp(row->name, "mem.add.l3", 10) == 0) {
-        return bench_elements_l3(machine);
-    }
-    return bench_elements_dram(machine);
+    return bench_traffic_bytes(row->traffic) * elements;
 }
 
 int bench_rows(const struct bench_machine *machine, struct bench_row *out)
@@ -86,7 +125,7 @@ int bench_rows(const struct bench_machine *machine, struct bench_row *out)
         out[i] = ROWS[i];
         if (out[i].limit == BENCH_LIMIT_BANDWIDTH) {
             out[i].arg = elements_of(&out[i], machine);
-            out[i].bytes = 12.0 * (double)out[i].arg;
+            out[i].bytes = bytes_of(&out[i]);
         }
     }
     return N_ROWS;
@@ -100,7 +139,7 @@ const char *bench_unit_name(enum bench_unit unit)
 
 const char *bench_peer_name(enum bench_peer peer)
 {
-    static const char *const names[] = {"", "torch", "torch.compile"};
+    static const char *const names[] = {"", "torch", "torch.compile", "sleef"};
     return names[peer];
 }
 

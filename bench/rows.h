@@ -9,23 +9,27 @@
 #define BENCH_ROWS_H
 
 #include "machine.h"
+#include "roof.h"
 
 #include <stdint.h>
 
 enum bench_unit { BENCH_NS, BENCH_MS, BENCH_GFLOPS, BENCH_GBS };
 
-enum bench_peer { BENCH_NO_PEER, BENCH_TORCH, BENCH_COMPILED };
+enum bench_peer { BENCH_NO_PEER, BENCH_TORCH, BENCH_COMPILED, BENCH_SLEEF };
 
 enum bench_limit {
     BENCH_NO_LIMIT,
     BENCH_LIMIT_PEAK,      /* multiply-adds of as many threads as the row has */
-    BENCH_LIMIT_BANDWIDTH, /* c = a + b over the row's elements */
+    BENCH_LIMIT_BANDWIDTH, /* the row's bytes at the speed of a loop with the same traffic */
     BENCH_LIMIT_FLOOR      /* the row's flops at peak plus its bytes at the speed of level 3 */
 };
 
+/* Where the data of a row with a bandwidth limit live. */
+enum bench_level { BENCH_L2, BENCH_L3, BENCH_DRAM };
+
 struct bench_row {
     const char *name;
-    const char *case_name; /* NULL: the time from a process's start to its first result */
+    const char *case_name; /* NULL: a process is timed, see `part` */
     const char *peer_case; /* NULL: the same */
     int64_t arg;
     double per;         /* parts in one iteration: the value is per part */
@@ -36,9 +40,12 @@ struct bench_row {
     enum bench_unit unit;
     enum bench_peer peer;
     enum bench_limit limit;
+    enum bench_traffic traffic;
+    enum bench_level level;
+    const char *part; /* of processes: the option with which burn-bench plays its part */
 };
 
-enum { BENCH_MAX_ROWS = 64 };
+enum { BENCH_MAX_ROWS = 160 };
 
 /* Writes all rows for this machine; returns how many. */
 int bench_rows(const struct bench_machine *machine, struct bench_row *out);

@@ -75,6 +75,56 @@ struct AddOut : Add {
     }
 };
 
+// One operand, a result that is there already where the library can use it. Lines are 1024 long.
+struct Mem : Case {
+    torch::Tensor a, b, out;
+    std::string name;
+    Mem(const std::string &op, int64_t elements) : name(op)
+    {
+        const bool flat = op != "sum_rows" && op != "sum_columns" && op != "softmax" &&
+                          op != "layer_norm";
+        a = flat ? torch::rand({elements}) : torch::rand({elements / 1024, 1024});
+        if (op == "transpose") {
+            int64_t side = 64;
+            while ((side + 64) * (side + 64) <= elements) {
+                side += 64;
+            }
+            a = torch::rand({side, side}).t();
+        }
+        b = op == "mul" ? torch::rand({elements}) : torch::Tensor();
+        out = op.rfind("sum", 0) == 0 ? torch::Tensor() : torch::zeros(a.sizes());
+    }
+    void once()
+    {
+        if (name == "mul") {
+            at::mul_out(out, a, b);
+        } else if (name == "relu") {
+            at::clamp_min_out(out, a, 0);
+        } else if (name == "copy" || name == "transpose") {
+            out.copy_(a);
+        } else if (name == "sum") {
+            torch::Tensor all = at::sum(a);
+        } else if (name == "sum_rows" || name == "sum_columns") {
+            torch::Tensor sums = at::sum(a, name == "sum_rows" ? 1 : 0);
+        } else if (name == "softmax") {
+            at::_softmax_out(out, a, -1, false);
+        } else if (name == "layer_norm") {
+            torch::Tensor y = at::layer_norm(a, {1024});
+        } else if (name == "exp") {
+            at::exp_out(out, a);
+        } else {
+            at::tanh_out(out, a);
+        }
+    }
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            once();
+        }
+    }
+};
+
 struct AddTape : Add {
     explicit AddTape(int64_t elements) : Add(elements) { a.set_requires_grad(true); }
     void run(int64_t n) override
@@ -223,6 +273,12 @@ std::unique_ptr<Case> make_case(const std::string &name, int64_t arg)
     }
     if (name == "add_tape100") {
         return std::make_unique<AddTape100>(arg);
+    }
+    for (const char *mem : {"mul", "relu", "copy", "transpose", "sum", "sum_rows", "sum_columns",
+                            "softmax", "layer_norm", "exp", "tanh"}) {
+        if (name == mem) {
+            return std::make_unique<Mem>(name, arg);
+        }
     }
     if (name == "sgemm") {
         return std::make_unique<Sgemm>(arg);
