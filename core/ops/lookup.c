@@ -107,7 +107,7 @@ static int32_t eval_select(const burn_eval *a)
 {
     const burn_attrs_axis *s = (const burn_attrs_axis *)a->attrs;
     int32_t rc = BURN_OK;
-    if (a->out[0].n > 0) {
+    if (a->in[1].n > 0) {
         rc = check_values("select", "the axis has size", &a->in[1], a->in[0].meta.dims[s->axis],
                           a->err);
     }

@@ -426,16 +426,16 @@ static double target_at(const entropy_eval *e, int64_t row, int64_t c)
     return c == e->a->in[TARGET].i[row] ? 1.0 : 0.0;
 }
 
-static int32_t check_class(const entropy_eval *e, int64_t row, burn_err *err)
+static int32_t check_class(const char *op, const entropy_eval *e, int64_t row, burn_err *err)
 {
     int64_t c = e->a->in[TARGET].i[row];
     if (c >= 0 && c < e->classes) {
         return BURN_OK;
     }
     return burni_fail(err, BURN_E_DATA,
-                      "cross_entropy: target %lld at position %lld is not a class; use 0 to %lld, "
+                      "%s: target %lld at position %lld is not a class; use 0 to %lld, "
                       "or ignore_index (%lld) for targets that do not count",
-                      (long long)c, (long long)row, (long long)e->classes - 1,
+                      op, (long long)c, (long long)row, (long long)e->classes - 1,
                       (long long)e->attrs->ignore_index);
 }
 
@@ -469,7 +469,8 @@ static int32_t cross_entropy_eval(const burn_eval *a)
     double count = 0.0;
     for (int64_t row = 0; row < e.rows; row++) {
         int ignored = is_ignored(&e, row);
-        if (!probabilities && !ignored && check_class(&e, row, a->err) != BURN_OK) {
+        if (!probabilities && !ignored &&
+            check_class("cross_entropy", &e, row, a->err) != BURN_OK) {
             return BURN_E_DATA;
         }
         double loss = ignored ? 0.0 : row_loss(&e, row);
@@ -495,7 +496,7 @@ static double counted_weight(const entropy_eval *e)
     for (int64_t row = 0; row < e->rows; row++) {
         if (has_probabilities(&e->a->in[TARGET].meta)) {
             count += 1.0;
-        } else if (!is_ignored(e, row) && check_class(e, row, NULL) == BURN_OK) {
+        } else if (!is_ignored(e, row) && check_class("cross_entropy", e, row, NULL) == BURN_OK) {
             count += weight_of(e, e->a->in[TARGET].i[row]);
         }
     }
@@ -529,6 +530,7 @@ static int32_t cross_entropy_grad_eval(const burn_eval *a)
         return burni_no_attrs("cross_entropy_grad", a->err);
     }
     entropy_eval e = begin_entropy(a, attrs);
+    int probabilities = has_probabilities(&a->in[TARGET].meta);
     double divisor = attrs->reduction == BURN_REDUCTION_MEAN ? counted_weight(&e) : 1.0;
     for (int64_t row = 0; row < e.rows; row++) {
         double g = attrs->reduction == BURN_REDUCTION_NONE ? a->in[GRAD].f[row] : a->in[GRAD].f[0];
@@ -536,6 +538,9 @@ static int32_t cross_entropy_grad_eval(const burn_eval *a)
             for (int64_t c = 0; c < e.classes; c++) {
                 a->out[0].f[row_start(&e, row) + c * e.inner] = 0.0;
             }
+        } else if (!probabilities &&
+                   check_class("cross_entropy_grad", &e, row, a->err) != BURN_OK) {
+            return BURN_E_DATA;
         } else {
             eval_row_gradient(&e, row, g / divisor);
         }

@@ -359,9 +359,11 @@ static int32_t expand_bernoulli(const burn_builder *b, const burn_expand *a)
 
 static int32_t samples_bernoulli(uint32_t i, burn_sample *s)
 {
-    static const uint8_t dtypes[] = {BURN_F32, BURN_BOOL, BURN_F16, BURN_I64};
+    static const uint8_t dtypes[] = {BURN_F32, BURN_BOOL, BURN_F16, BURN_I64, BURN_BF16, BURN_F64,
+                                     BURN_I8,  BURN_I16,  BURN_I32, BURN_U8,  BURN_U16,  BURN_U32,
+                                     BURN_U64};
     static const double chances[] = {0.3, 0.0, 1.0, 0.5, 0.97};
-    int32_t rc = random_samples(i, s, dtypes, 4, 1, 0.0);
+    int32_t rc = random_samples(i, s, dtypes, sizeof(dtypes), 1, 0.0);
     if (rc == BURN_OK) {
         burni_sample_immediate(s, 0, BURN_F64, chances[i % 5]);
     }

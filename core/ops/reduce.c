@@ -314,23 +314,27 @@ static int32_t vjp_mean(const burn_builder *b, const burn_vjp *a)
 }
 
 /*
- * The product of all other elements. With p the product of the elements that are not 0: p / x
- * without zeros, p at the only zero, and 0 in all other places.
+ * The product of all other elements, written so that it can be differentiated once more: the other
+ * elements that are not 0 multiply to p / x, the others that are 0 to 1 when there is none, to the
+ * only one when there is one (0 in number, but its own gradient is 1), else to 0.
  */
 static int32_t vjp_prod(const burn_builder *b, const burn_vjp *a)
 {
     burn_value *x = burni_b_widen(b, a->in[0]);
     burn_value *g = burni_b_widen(b, keep(b, a->grad_out[0], a));
     burn_meta meta = burn_b_meta(b, x);
+    burn_value *zero = burn_b_num(b, x, 0.0);
+    burn_value *one = burn_b_num(b, x, 1.0);
     burn_value *is_zero = burn_b_equal_num(b, x, 0.0);
-    burn_value *safe = burn_b_where(b, is_zero, burn_b_num(b, x, 1.0), x);
+    burn_value *safe = burn_b_where(b, is_zero, one, x);
     burn_value *p = reduce_keep(b, BURN_OP_PROD, safe, a->attrs);
-    burn_value *zeros = reduce_keep(b, BURN_OP_SUM, burn_b_cast(b, is_zero, meta.dtype), a->attrs);
-    /* Zeros among the others: all of them but the element itself. */
-    burn_value *others = burn_b_sub(b, zeros, burn_b_cast(b, is_zero, meta.dtype));
-    burn_value *rest = burn_b_div(b, p, safe);
-    burn_value *slope = burn_b_where(b, burn_b_equal_num(b, others, 0.0), rest,
-                                     burn_b_num(b, x, 0.0));
+    burn_value *zeros = burn_b_where(b, is_zero, x, zero);
+    burn_value *count = burn_b_cast(b, is_zero, meta.dtype);
+    burn_value *others = burn_b_sub(b, reduce_keep(b, BURN_OP_SUM, count, a->attrs), count);
+    burn_value *only = burn_b_sub(b, reduce_keep(b, BURN_OP_SUM, zeros, a->attrs), zeros);
+    burn_value *rest = burn_b_where(b, burn_b_equal_num(b, others, 1.0), only, zero);
+    rest = burn_b_where(b, burn_b_equal_num(b, others, 0.0), one, rest);
+    burn_value *slope = burn_b_mul(b, burn_b_div(b, p, safe), rest);
     a->grad_in[0] = burni_b_narrow(b, burn_b_mul(b, g, slope), a->in_meta[0].dtype);
     return BURN_OK;
 }

@@ -4,7 +4,7 @@
  *
  * Owns the conversion rules of the library, in scalar form: float to integer truncates, saturates
  * and turns NaN into 0; integer to integer wraps; anything but zero (NaN too) is a true bool; a
- * double on its way to f16 or bf16 is first rounded to f32, since arithmetic on them is in f32.
+ * double on its way to f16 or bf16 is rounded once.
  * Slow and obvious: for references, templates and tests, not for inner loops. Memory need not be
  * aligned. To add a dtype: a row in <burn/dtype.h> and one case in each function here. [any]
  */
@@ -186,11 +186,11 @@ static inline void burn_store_float(void *memory, uint8_t dtype, double value)
     uint16_t half = 0;
     switch (dtype) {
     case BURN_F16:
-        half = burn_float_to_half(single);
+        half = burn_double_to_half(value);
         memcpy(memory, &half, 2);
         break;
     case BURN_BF16:
-        half = burn_float_to_bfloat(single);
+        half = burn_double_to_bfloat(value);
         memcpy(memory, &half, 2);
         break;
     case BURN_F32:

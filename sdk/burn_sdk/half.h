@@ -2,7 +2,7 @@
 /*
  * half.h - f16 and bf16 to float and back, exact for every bit pattern.
  *
- * Owns the four scalar conversions; vector forms are a backend's own. To float is exact, subnormals
+ * Owns the scalar conversions; vector forms are a backend's own. To float is exact, subnormals
  * and infinities included. From float rounds to nearest, ties to even, overflows to infinity and
  * keeps NaN a (quiet) NaN with its sign and upper payload bits. Needs no hardware support and no
  * rounding mode: integer arithmetic only. Plain C11 and C++17. To add a format: two functions here
@@ -92,6 +92,33 @@ static inline uint16_t burn_float_to_bfloat(float value)
     }
     uint32_t odd = (bits >> 16) & 1u;
     return (uint16_t)((bits + 0x7fffu + odd) >> 16);
+}
+
+/*
+ * Double to float, to odd: what lies between two floats takes the one with an odd last bit. Rounded
+ * once more to half precision it gives what a single rounding would have given.
+ */
+static inline float burn_double_to_float_odd(double value)
+{
+    float single = (float)value;
+    double back = (double)single;
+    uint32_t bits = burn_float_bits(single);
+    if (back == value || value != value || (bits & 1u) != 0) {
+        return single;
+    }
+    int too_small = value < 0.0 ? back > value : back < value;
+    return burn_float_from_bits(too_small ? bits + 1u : bits - 1u);
+}
+
+/* Double to IEEE binary16 and to bfloat16, to nearest even, rounded once. */
+static inline uint16_t burn_double_to_half(double value)
+{
+    return burn_float_to_half(burn_double_to_float_odd(value));
+}
+
+static inline uint16_t burn_double_to_bfloat(double value)
+{
+    return burn_float_to_bfloat(burn_double_to_float_odd(value));
 }
 
 #endif /* BURN_SDK_HALF_H */

@@ -16,8 +16,10 @@
 #include <burn/op_attrs.h>
 #include <burn/op_def.h>
 #include <burn/op_list.h>
+#include <burn/tensor.h>
 #include <burn_sdk/element.h>
 #include <burn_sdk/loop.h>
+#include <stdio.h>
 
 #define CONF_MAX_IN 16
 #define CONF_MAX_OUT 8
@@ -135,6 +137,13 @@ struct conf_runner {
      */
     int32_t (*gradient)(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
                         const uint8_t *wanted, conf_value *grads, burn_err *err);
+    /* Gradients of sum(g[i] * directions[i]), g being those of `gradient`. Optional. */
+    int32_t (*second)(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
+                      const uint8_t *wanted, const conf_value *directions, conf_value *grads,
+                      burn_err *err);
+    /* The value, handed over to the next op that takes it; `twin` (may be NULL) gets another handle
+     * of the same storage. Optional. */
+    burn_value *(*move)(conf_runner *runner, burn_value *value, burn_value **twin);
     /* Runs an op that overwrites variables; out[j] are their new values. */
     int32_t (*update)(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err);
     /* BURN_SUPPORT_*: how the runner serves the op for that dtype. */
@@ -154,6 +163,9 @@ int conf_layout_applies(const conf_case *c, uint32_t layout);
 void conf_layout_values(conf_case *c, uint32_t layout);
 burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t layout);
 
+/* Sets wanted inputs and cotangents of outputs; 1 when there is something to differentiate. */
+int conf_gradient_prepare(conf_case *c, uint8_t *wanted, conf_value *cotangents);
+
 /* ---- checks --------------------------------------------------------------------------------- */
 
 typedef struct conf_report conf_report;
@@ -164,7 +176,28 @@ void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, 
 void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_same_operand(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c);
+/* Breaks each rule of the roles once; needs inputs that are fine. Once per op. */
+void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c);
+/* The same op at other sizes, and with special values. */
+void conf_check_sweep(conf_report *report, conf_runner *runner, conf_case *c);
+/* The first sample of an op that can succeed; UINT32_MAX when there is none. */
+uint32_t conf_first_good_sample(const burn_op_def *def);
+
+/* ---- modes.c, claims.c: checks of a whole device --------------------------------------------- */
+
+/* Writes one line about the bits of a case's results. */
+void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c);
+/* Runs the program again in other modes and compares those lines. */
+void conf_check_modes(conf_report *report, int argc, char **argv);
+/* Every native claim must have been tried by a forward check. */
+void conf_check_claims_tried(conf_report *report, burn_device *device);
+/* Compares all claims with a stored list, and writes one; 0 when the file fails. */
+int conf_check_claims(conf_report *report, burn_device *device, const char *path);
+int conf_write_claims(burn_device *device, const char *path);
 
 /* ---- report.c ------------------------------------------------------------------------------- */
 
@@ -192,6 +225,8 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
 /* One result; `detail` is the layout of a forward check, "" elsewhere. */
 void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* 1 when a forward check of that op and dtype was executed. */
+int conf_was_tried(const conf_report *report, const char *op, const char *dtype);
 /* Mixes the bits of a result into the digest. */
 void conf_digest(conf_report *report, conf_arena *arena, const conf_value *value);
 int conf_write_json(const conf_report *report, const char *path);

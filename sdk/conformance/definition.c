@@ -80,25 +80,26 @@ static const char *definition_fault(const burn_op_def *def)
     return attributes_fault(def);
 }
 
-static int has_sample_that_succeeds(const burn_op_def *def, burn_sample *sample)
+uint32_t conf_first_good_sample(const burn_op_def *def)
 {
+    static burn_sample sample; /* large */
     for (uint32_t i = 0; def->samples != NULL; i++) {
-        memset(sample, 0, sizeof(*sample));
-        sample->struct_size = (uint32_t)sizeof(*sample);
-        if (def->samples(i, sample) != BURN_OK) {
-            return 0;
+        memset(&sample, 0, sizeof(sample));
+        sample.struct_size = (uint32_t)sizeof(sample);
+        if (def->samples(i, &sample) != BURN_OK) {
+            return UINT32_MAX;
         }
-        if ((sample->flags & BURN_SAMPLE_ERROR) == 0) {
-            return 1;
+        if ((sample.flags & BURN_SAMPLE_ERROR) == 0) {
+            return i;
         }
     }
-    return 0;
+    return UINT32_MAX;
 }
 
 void conf_check_definition(conf_report *report, conf_case *c)
 {
     const char *fault = definition_fault(c->def);
-    if (fault == NULL && !has_sample_that_succeeds(c->def, &c->sample)) {
+    if (fault == NULL && conf_first_good_sample(c->def) == UINT32_MAX) {
         fault = "no sample can succeed";
     }
     c->sample.name = "definition";

@@ -182,7 +182,7 @@ static int takes_part(const conf_value *cotangents, burn_tensor *const *out, uin
  * without an error: no output depends on an input.
  */
 static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tensor *const *out,
-                             const conf_value *cotangents, burn_err *err)
+                             const conf_value *cotangents, uint32_t flags, burn_err *err)
 {
     burn_tensor *total = NULL;
     uint32_t n = 0;
@@ -197,7 +197,7 @@ static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tenso
         return NULL;
     }
     if (n == 1) {
-        return burn_backward(out[last], tensor_of(make(runner, &cotangents[last])), 0, err);
+        return burn_backward(out[last], tensor_of(make(runner, &cotangents[last])), flags, err);
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
         if (takes_part(cotangents, out, j)) {
@@ -210,15 +210,14 @@ static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tenso
             }
         }
     }
-    return burn_backward(total, NULL, 0, err);
+    return burn_backward(total, NULL, flags, err);
 }
 
-static int32_t gradient(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
-                        const uint8_t *wanted, conf_value *grads, burn_err *err)
+/* The op on tracked leaves: its outputs, and the first code that is not OK. */
+static int32_t call_on_leaves(conf_runner *runner, const conf_case *c, const uint8_t *wanted,
+                              burn_tensor **in, burn_tensor **out, burn_err *err)
 {
     burn_device *autodiff = burn_device_autodiff(device_of(runner));
-    burn_tensor *in[CONF_MAX_IN] = {NULL};
-    burn_tensor *out[CONF_MAX_OUT] = {NULL};
     for (uint32_t i = 0; i < c->n_in; i++) {
         if (c->in[i].meta.kind != BURN_ABSENT) {
             in[i] = tensor_of(make(runner, &c->in[i]));
@@ -231,20 +230,97 @@ static int32_t gradient(conf_runner *runner, const conf_case *c, const conf_valu
                                 c->n_in, out, c->n_out);
     if (code != BURN_OK) {
         (void)burn_tensor_error(out[0], err);
-        return code;
     }
-    burn_grads *found = walk_back(runner, c, out, cotangents, err);
-    if (found == NULL) {
-        return err->code;
-    }
+    return code;
+}
+
+static int32_t read_gradients(conf_runner *runner, const conf_case *c, burn_grads *found,
+                              const uint8_t *wanted, burn_tensor *const *in, conf_value *grads,
+                              burn_err *err)
+{
+    int32_t code = BURN_OK;
     for (uint32_t i = 0; i < c->n_in && code == BURN_OK; i++) {
         burn_tensor *grad = wanted[i] != 0 ? burn_grads_get(found, in[i]) : NULL;
         if (grad != NULL) {
             code = read_tensor(runner, grad, c->arena, &grads[i], err);
         }
     }
+    return code;
+}
+
+static int32_t gradient(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
+                        const uint8_t *wanted, conf_value *grads, burn_err *err)
+{
+    burn_tensor *in[CONF_MAX_IN] = {NULL};
+    burn_tensor *out[CONF_MAX_OUT] = {NULL};
+    int32_t code = call_on_leaves(runner, c, wanted, in, out, err);
+    if (code != BURN_OK) {
+        return code;
+    }
+    burn_grads *found = walk_back(runner, c, out, cotangents, 0, err);
+    if (found == NULL) {
+        return err->code;
+    }
+    code = read_gradients(runner, c, found, wanted, in, grads, err);
     burn_grads_free(found);
     return code;
+}
+
+/* sum over the inputs of gradient * direction, of those gradients that are tracked themselves. */
+static burn_tensor *directed_sum(conf_runner *runner, const conf_case *c, burn_grads *first,
+                                 const uint8_t *wanted, burn_tensor *const *in,
+                                 const conf_value *directions)
+{
+    burn_tensor *total = NULL;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        burn_tensor *grad = wanted[i] != 0 ? burn_grads_get(first, in[i]) : NULL;
+        if (grad == NULL || !burn_is_tracked(grad)) {
+            continue;
+        }
+        burn_tensor *term = weighted_sum(runner, grad, tensor_of(make(runner, &directions[i])));
+        burn_tensor *both[2] = {total, term};
+        if (total == NULL) {
+            total = term;
+        } else {
+            (void)burn_op_call(device_of(runner), BURN_OP_ADD, NULL, 0, both, 2, &total, 1);
+        }
+    }
+    return total;
+}
+
+static int32_t second(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
+                      const uint8_t *wanted, const conf_value *directions, conf_value *grads,
+                      burn_err *err)
+{
+    burn_tensor *in[CONF_MAX_IN] = {NULL};
+    burn_tensor *out[CONF_MAX_OUT] = {NULL};
+    int32_t code = call_on_leaves(runner, c, wanted, in, out, err);
+    if (code != BURN_OK) {
+        return code;
+    }
+    burn_grads *first = walk_back(runner, c, out, cotangents, BURN_GRAD_CREATE, err);
+    if (first == NULL) {
+        return err->code;
+    }
+    burn_tensor *total = directed_sum(runner, c, first, wanted, in, directions);
+    burn_grads *found = total != NULL ? burn_backward(total, NULL, 0, err) : NULL;
+    if (found != NULL) {
+        code = read_gradients(runner, c, found, wanted, in, grads, err);
+    } else if (total != NULL) {
+        code = err->code;
+    }
+    burn_grads_free(found);
+    burn_grads_free(first);
+    return code; /* no tracked gradient: the second derivatives are 0, as the caller assumes */
+}
+
+static burn_value *move(conf_runner *runner, burn_value *value, burn_value **twin)
+{
+    burn_tensor *tensor = tensor_of(value);
+    if (twin != NULL) {
+        *twin = wrap(runner, burn_detach(tensor));
+    }
+    return wrap(runner, burn_move(tensor));
 }
 
 static int32_t make_variables(conf_runner *runner, const conf_case *c, burn_var **vars,
@@ -326,6 +402,8 @@ int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err)
     out->make = make;
     out->read = read_value;
     out->gradient = gradient;
+    out->second = second;
+    out->move = move;
     out->update = update;
     out->supports = supports;
     out->reset = reset;

@@ -10,7 +10,6 @@
 #include "conformance.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #define MAX_ELEMENTS 24
 #define LARGE 4096
@@ -86,11 +85,14 @@ static int carries_gradient(const burn_role *role, const conf_value *value)
            (role->flags & none) == 0;
 }
 
-/* Sets wanted inputs and cotangents of outputs; 1 when there is something to differentiate. */
-static int prepare(conf_case *c, uint8_t *wanted, conf_value *cotangents)
+int conf_gradient_prepare(conf_case *c, uint8_t *wanted, conf_value *cotangents)
 {
     int any_in = 0;
     int any_out = 0;
+    if ((c->sample.flags & BURN_SAMPLE_NO_GRAD) != 0 || c->def->no_vjp != NULL ||
+        c->def->effect == BURN_EFFECT_STATE) {
+        return 0;
+    }
     memset(cotangents, 0, CONF_MAX_OUT * sizeof(*cotangents));
     for (uint32_t i = 0; i < c->n_in; i++) {
         wanted[i] = (uint8_t)carries_gradient(conf_role_in(c->def, i), &c->in[i]);
@@ -184,8 +186,7 @@ void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c)
     tally t;
     memset(grads, 0, sizeof(grads));
     memset(&t, 0, sizeof(t));
-    if ((c->sample.flags & BURN_SAMPLE_NO_GRAD) != 0 || c->def->no_vjp != NULL ||
-        c->def->effect == BURN_EFFECT_STATE || !prepare(c, wanted, cotangents)) {
+    if (!conf_gradient_prepare(c, wanted, cotangents)) {
         return;
     }
     int32_t code = runner->gradient(runner, c, cotangents, wanted, grads, &err);

@@ -10,7 +10,6 @@
 
 #include <burn/device.h>
 #include <burn/registry.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct options {
@@ -18,6 +17,10 @@ typedef struct options {
     const char *op;
     const char *json;
     const char *junit;
+    const char *claims;
+    const char *write_claims;
+    const char *bits;
+    FILE *bits_file;
     uint64_t seed;
     int64_t sample; /* -1: all */
     uint8_t dtype;  /* 0: all */
@@ -25,17 +28,21 @@ typedef struct options {
     uint8_t list;
     uint8_t digest;
     uint8_t verbose;
+    uint8_t no_modes;
 } options;
 
 static const char usage_text[] =
     "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
-    "                        [--smoke] [--list] [--verbose] [--digest]\n"
+    "                        [--smoke] [--no-modes] [--list] [--verbose] [--digest]\n"
+    "                        [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
-    "Tries every op of the registry on a device: forward in five layouts, twice the same bits,\n"
-    "gradients, decompositions, errors. --device eval tries the definitions by themselves.\n"
-    "--smoke: one dtype and two layouts per sample. --list: what would run.\n"
-    "--digest: one number for the bits of all results, to compare two runs by.\n";
+    "Tries every op of the registry on a device: forward in five layouts and at awkward sizes,\n"
+    "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
+    "twice and in every mode. --device eval tries the definitions by themselves.\n"
+    "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
+    "--list: what would run. --claims: compares what the device claims with a list;\n"
+    "--write-claims writes one. --digest: one number for the bits of all results.\n";
 
 static int bad_option(const char *option, const char *why)
 {
@@ -65,6 +72,12 @@ static int set_value(options *o, const char *name, const char *value)
         o->json = value;
     } else if (strcmp(name, "--junit") == 0) {
         o->junit = value;
+    } else if (strcmp(name, "--claims") == 0) {
+        o->claims = value;
+    } else if (strcmp(name, "--write-claims") == 0) {
+        o->write_claims = value;
+    } else if (strcmp(name, "--bits") == 0) {
+        o->bits = value;
     } else if (strcmp(name, "--dtype") == 0) {
         o->dtype = burn_dtype_from_name(value);
         return o->dtype == BURN_DTYPE_NONE ? bad_option(value, "no such dtype") : 0;
@@ -92,6 +105,8 @@ static int parse(int argc, char **argv, options *o)
             o->verbose = 1;
         } else if (strcmp(argv[i], "--digest") == 0) {
             o->digest = 1;
+        } else if (strcmp(argv[i], "--no-modes") == 0) {
+            o->no_modes = 1;
         } else if (i + 1 < argc) {
             int status = set_value(o, argv[i], argv[i + 1]);
             if (status != 0) {
@@ -164,8 +179,19 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     if (strcmp(runner->name, "eval") == 0) {
         return; /* its forward is what is compared with */
     }
+    conf_check_second(report, runner, c);
     conf_check_repeat(report, runner, c);
     runner->reset(runner);
+    conf_check_same_operand(report, runner, c);
+    runner->reset(runner);
+    conf_check_moved(report, runner, c);
+    runner->reset(runner);
+    if (c->variant == 0 && c->sample_index == conf_first_good_sample(c->def)) {
+        conf_check_refusals(report, runner, c);
+    }
+    if (!o->smoke) {
+        conf_check_sweep(report, runner, c);
+    }
     run_layouts(o, report, runner, c); /* last: it changes the inputs */
 }
 
@@ -190,6 +216,9 @@ static void run_variant(const options *o, conf_report *report, conf_runner *runn
         } else if (code != BURN_OK && (c->sample.flags & BURN_SAMPLE_ERROR) == 0) {
             conf_result(report, c, "eval", "", CONF_FAIL, "failed with %d: %s", (int)code,
                         err.text);
+        } else if (o->bits != NULL) {
+            conf_write_bits(o->bits_file, runner, c);
+            report->n_passed++;
         } else {
             run_checks(o, report, runner, c);
         }
@@ -213,7 +242,7 @@ static void run_op(const options *o, conf_report *report, conf_runner *runner,
                    const burn_op_def *def)
 {
     static conf_case c; /* large */
-    if (o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->list) {
+    if (o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->list && o->bits == NULL) {
         memset(&c, 0, sizeof(c));
         c.def = def;
         conf_check_definition(report, &c);
@@ -249,7 +278,7 @@ static int finish(const options *o, conf_report *report)
     if (o->digest) {
         (void)printf("digest %016llx\n", (unsigned long long)report->digest);
     }
-    if (!o->list) {
+    if (!o->list && o->bits == NULL) {
         (void)printf("%llu passed, %llu failed, %llu skipped\n",
                      (unsigned long long)report->n_passed, (unsigned long long)report->n_failed,
                      (unsigned long long)report->n_skipped);
@@ -264,6 +293,51 @@ static int finish(const options *o, conf_report *report)
     return status;
 }
 
+/* What concerns the device as a whole, after the walk. 0: a file could not be read or written. */
+static int run_device_checks(const options *o, conf_report *report, conf_runner *runner, int argc,
+                             char **argv)
+{
+    int is_device = strcmp(runner->name, "eval") != 0 && o->bits == NULL && !o->list;
+    int whole = o->op == NULL && o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->smoke;
+    if (!is_device) {
+        return 1;
+    }
+    if (!o->no_modes) {
+        conf_check_modes(report, argc, argv);
+    }
+    burn_device *device = (burn_device *)runner->context;
+    if (whole) {
+        conf_check_claims_tried(report, device);
+    }
+    return (o->claims == NULL || conf_check_claims(report, device, o->claims)) &&
+           (o->write_claims == NULL || conf_write_claims(device, o->write_claims));
+}
+
+static void run_ops(const options *o, conf_report *report, conf_runner *runner)
+{
+    for (uint32_t i = 0; i < burn_op_count(); i++) {
+        const burn_op_def *def = burn_op_at(i);
+        if (o->op == NULL || strcmp(o->op, def->name) == 0) {
+            run_op(o, report, runner, def);
+        }
+    }
+}
+
+static int open_bits(options *o)
+{
+    o->bits_file = o->bits != NULL ? fopen(o->bits, "w") : NULL;
+    if (o->bits != NULL && o->bits_file == NULL) {
+        (void)fprintf(stderr, "burn-conformance: cannot write %s\n", o->bits);
+        return 0;
+    }
+    return 1;
+}
+
+static int close_bits(const options *o)
+{
+    return o->bits_file == NULL || fclose(o->bits_file) == 0;
+}
+
 int main(int argc, char **argv)
 {
     options o;
@@ -275,10 +349,13 @@ int main(int argc, char **argv)
         return status;
     }
     int definitions = o.list || (o.device != NULL && strcmp(o.device, "eval") == 0);
-    int32_t code = definitions ? conf_eval_runner(&runner, &err)
-                               : conf_device_runner(o.device, &runner, &err);
+    int32_t code =
+        definitions ? conf_eval_runner(&runner, &err) : conf_device_runner(o.device, &runner, &err);
     if (code != BURN_OK) {
         (void)fprintf(stderr, "burn-conformance: %s\n", err.text);
+        return 2;
+    }
+    if (!open_bits(&o)) {
         return 2;
     }
     memset(&report, 0, sizeof(report));
@@ -286,14 +363,10 @@ int main(int argc, char **argv)
     report.seed = o.seed;
     report.digest = UINT64_C(14695981039346656037);
     report.verbose = o.verbose;
-    for (uint32_t i = 0; i < burn_op_count(); i++) {
-        const burn_op_def *def = burn_op_at(i);
-        if (o.op == NULL || strcmp(o.op, def->name) == 0) {
-            run_op(&o, &report, &runner, def);
-        }
-    }
+    run_ops(&o, &report, &runner);
+    int written = run_device_checks(&o, &report, &runner, argc, argv) && close_bits(&o);
     status = finish(&o, &report);
     runner.reset(&runner);
     burn_shutdown();
-    return status;
+    return written ? status : 2;
 }

@@ -9,7 +9,6 @@
 
 #include <burn/registry.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct conf_entry {
@@ -87,6 +86,18 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
     int skip = code == BURN_E_UNSUPPORTED && c->support != BURN_SUPPORT_NATIVE;
     conf_result(report, c, check, detail, skip ? CONF_SKIP : CONF_FAIL, "failed with %d: %s",
                 (int)code, text[0] != '\0' ? text : "(no text)");
+}
+
+int conf_was_tried(const conf_report *report, const char *op, const char *dtype)
+{
+    for (uint64_t i = 0; i < report->n_entries; i++) {
+        const struct conf_entry *entry = &report->entries[i];
+        if (entry->outcome != CONF_SKIP && strncmp(entry->check, "forward", 7) == 0 &&
+            strcmp(entry->op, op) == 0 && strcmp(entry->dtype, dtype) == 0) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 void conf_digest(conf_report *report, conf_arena *arena, const conf_value *value)

@@ -9,7 +9,6 @@
 #include "conformance.h"
 
 #include <math.h>
-#include <stdio.h>
 
 double conf_epsilon(uint8_t dtype)
 {

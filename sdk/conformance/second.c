@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * second.c - second derivatives: the gradient of the gradient, against differences of the gradient.
+ *
+ * With g(x) the gradient of sum(out * cotangent) and r a random direction, the runner
+ * differentiates sum(g(x) * r) once more; that must be the change of g along r, (g(x + h r) - g(x -
+ * h r)) / 2h. First gradients are checked in gradient.c, so the runner's own may serve here. Tried
+ * in f64 only: in a short dtype the difference would be all noise. Several steps are tried, as in
+ * gradient.c.
+ */
+#include "conformance.h"
+
+#include <math.h>
+
+static const double steps[] = {1e-3, 1e-4, 1e-5, 1e-6};
+#define N_STEPS (sizeof(steps) / sizeof(steps[0]))
+
+/* What one case needs: directions, the second gradients, and room for the shifted ones. */
+typedef struct second {
+    uint8_t wanted[CONF_MAX_IN];
+    conf_value cotangents[CONF_MAX_OUT];
+    conf_value direction[CONF_MAX_IN];
+    conf_value got[CONF_MAX_IN];
+    double *estimate[CONF_MAX_IN]; /* best difference of each element */
+    double *doubt[CONF_MAX_IN];    /* how far it can be trusted */
+} second;
+
+static void fill_directions(conf_case *c, second *s)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (s->wanted[i] == 0) {
+            continue;
+        }
+        s->direction[i].meta = c->in[i].meta;
+        conf_value_alloc(c->arena, &s->direction[i]);
+        for (uint64_t k = 0; k < c->in[i].n; k++) {
+            double u = conf_uniform(c->seed + 29, (uint64_t)(i + 1) << 32 | k);
+            s->direction[i].f[k] = u < 0.5 ? -1.0 + u : u;
+        }
+    }
+}
+
+static void shift(conf_case *c, const second *s, double h)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        for (uint64_t k = 0; s->wanted[i] != 0 && k < c->in[i].n; k++) {
+            c->in[i].f[k] += h * s->direction[i].f[k];
+        }
+    }
+}
+
+/* Gradients at x + h * direction; the inputs are as before when it returns. */
+static int32_t gradient_at(conf_runner *runner, conf_case *c, const second *s, double h,
+                           conf_value *grads, burn_err *err)
+{
+    double *kept[CONF_MAX_IN] = {NULL};
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (s->wanted[i] != 0) {
+            kept[i] = conf_alloc(c->arena, c->in[i].n * sizeof(double));
+            memcpy(kept[i], c->in[i].f, (size_t)c->in[i].n * sizeof(double));
+        }
+    }
+    shift(c, s, h);
+    memset(grads, 0, CONF_MAX_IN * sizeof(*grads));
+    int32_t code = runner->gradient(runner, c, s->cotangents, s->wanted, grads, err);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (kept[i] != NULL) {
+            memcpy(c->in[i].f, kept[i], (size_t)c->in[i].n * sizeof(double));
+        }
+    }
+    runner->reset(runner);
+    return code;
+}
+
+static double element(const conf_value *grad, uint64_t k)
+{
+    return grad->meta.kind == BURN_TENSOR ? grad->f[k] : 0.0;
+}
+
+/* Keeps, per element, the difference that agrees best with that of the step before. */
+static void improve(const conf_case *c, second *s, double **previous, const conf_value *up,
+                    const conf_value *down, double h)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        for (uint64_t k = 0; s->wanted[i] != 0 && k < c->in[i].n; k++) {
+            double here = (element(&up[i], k) - element(&down[i], k)) / (2.0 * h);
+            double apart = fabs(here - previous[i][k]);
+            if (apart < s->doubt[i][k]) {
+                s->doubt[i][k] = apart;
+                s->estimate[i][k] = here;
+            }
+            previous[i][k] = here;
+        }
+    }
+}
+
+static int32_t differences(conf_runner *runner, conf_case *c, second *s, burn_err *err)
+{
+    conf_value up[CONF_MAX_IN];
+    conf_value down[CONF_MAX_IN];
+    double *previous[CONF_MAX_IN] = {NULL};
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (s->wanted[i] == 0) {
+            continue;
+        }
+        previous[i] = conf_alloc(c->arena, c->in[i].n * sizeof(double));
+        s->estimate[i] = conf_alloc(c->arena, c->in[i].n * sizeof(double));
+        s->doubt[i] = conf_alloc(c->arena, c->in[i].n * sizeof(double));
+        for (uint64_t k = 0; k < c->in[i].n; k++) {
+            previous[i][k] = (double)NAN;
+            s->doubt[i][k] = (double)INFINITY;
+        }
+    }
+    for (uint32_t n = 0; n < N_STEPS; n++) {
+        int32_t code = gradient_at(runner, c, s, steps[n], up, err);
+        if (code == BURN_OK) {
+            code = gradient_at(runner, c, s, -steps[n], down, err);
+        }
+        if (code != BURN_OK) {
+            return code;
+        }
+        improve(c, s, previous, up, down, steps[n]);
+    }
+    return BURN_OK;
+}
+
+static void compare(conf_report *report, const conf_case *c, const second *s)
+{
+    uint64_t checked = 0;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        for (uint64_t k = 0; s->wanted[i] != 0 && k < c->in[i].n; k++) {
+            double expected = s->estimate[i][k];
+            double doubt = s->doubt[i][k];
+            double scale = fmax(1.0, fabs(expected));
+            if (!isfinite(expected) || doubt > 1e-4 * scale) {
+                continue; /* a kink, or too steep to tell */
+            }
+            checked++;
+            double got = element(&s->got[i], k);
+            if (fabs(got - expected) > 4.0 * doubt + 1e-7 * scale) {
+                conf_result(report, c, "second", "", CONF_FAIL,
+                            "by %s, element %llu: %.9g, expected %.9g (+- %.2g)",
+                            conf_role_in(c->def, i)->name, (unsigned long long)k, got, expected,
+                            doubt);
+                return;
+            }
+        }
+    }
+    conf_result(report, c, "second", "", CONF_PASS, "%llu elements", (unsigned long long)checked);
+}
+
+void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c)
+{
+    second s;
+    burn_err err = BURN_ERR_INIT;
+    memset(&s, 0, sizeof(s));
+    if (runner->second == NULL || c->dtype != BURN_F64 ||
+        !conf_gradient_prepare(c, s.wanted, s.cotangents)) {
+        return;
+    }
+    fill_directions(c, &s);
+    int32_t code = runner->second(runner, c, s.cotangents, s.wanted, s.direction, s.got, &err);
+    runner->reset(runner);
+    if (code == BURN_E_END) {
+        return;
+    }
+    if (code == BURN_OK) {
+        code = differences(runner, c, &s, &err);
+    }
+    if (code != BURN_OK) {
+        conf_failed(report, c, "second", "", code, err.text);
+        return;
+    }
+    compare(report, c, &s);
+}
