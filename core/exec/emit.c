@@ -169,6 +169,13 @@ static int32_t check_dtype(const burni_emission *e, uint32_t i, burn_err *err)
     if (role->dtypes[0] != 0 && (role->dtypes[dtype / 64] >> (dtype % 64) & 1) == 0) {
         return wrong_dtype(e, i, "which this op does not take", err);
     }
+    return BURN_OK;
+}
+
+static int32_t check_tie(const burni_emission *e, uint32_t i, burn_err *err)
+{
+    const burn_role *role = burni_op_role_in(e->op, i);
+    uint8_t dtype = e->meta[i].dtype;
     if (role->same_dtype_as != 0 && e->meta[i].kind == BURN_TENSOR) {
         const burn_meta *other = &e->meta[role->same_dtype_as - 1u];
         if (other->kind == BURN_TENSOR && other->dtype != dtype) {
@@ -207,6 +214,9 @@ static int32_t take_operands(burni_emission *e, burn_err *err)
                                 "%s: operand %s must be a scalar (burn_scalar), not a tensor",
                                 e->op->def.name, role->name);
             }
+            if (rc == BURN_OK) {
+                rc = check_dtype(e, i, err);
+            }
             if (rc == BURN_OK && (role->flags & BURN_ROLE_STATE) != 0 &&
                 (t->storage == NULL || !t->storage->is_var)) {
                 rc = burni_fail(err, BURN_E_INVALID,
@@ -220,7 +230,8 @@ static int32_t take_operands(burni_emission *e, burn_err *err)
     }
     for (uint32_t i = 0; i < e->n_in; i++) {
         if (e->meta[i].kind != BURN_ABSENT) {
-            int32_t rc = check_dtype(e, i, err);
+            int32_t rc = e->meta[i].kind == BURN_IMMEDIATE ? check_dtype(e, i, err) : BURN_OK;
+            rc = rc == BURN_OK ? check_tie(e, i, err) : rc;
             if (rc != BURN_OK) {
                 return rc;
             }
