@@ -2,10 +2,10 @@
 /*
  * plugin.h - what every plugin's entry does: negotiate, remember the host, and report errors.
  *
- * Owns the error text helper, the negotiation and the guard that keeps C++ exceptions inside. Rules
- * for the entry: it is called once, starts no threads and opens no device; the table it answers
- * with lives as long as the process. A plugin that needs a newer host says so in the error text
- * instead of failing later. Plain C11 and C++17. [init] unless said otherwise
+ * Owns the error text helper, the negotiation, the head of the entry and the guard that keeps C++
+ * exceptions inside. Rules for the entry: it is called once, starts no threads and opens no device;
+ * the table it answers with lives as long as the process. A plugin that needs a newer host says so
+ * in the error text instead of failing later. Plain C11 and C++17. [init] unless said otherwise
  */
 #ifndef BURN_SDK_PLUGIN_H
 #define BURN_SDK_PLUGIN_H
@@ -129,6 +129,45 @@ static inline const burn_plugin *burn_plugin_answer(uint32_t host_oldest, uint32
 #else
 #define BURN_PLUGIN_GUARD_BEGIN {
 #define BURN_PLUGIN_GUARD_END(err) }
+#endif
+
+/*
+ * The head of burn_plugin_query, with its four arguments under the names given; its body follows.
+ * In C++ what the body throws is caught and becomes the refusal's text:
+ *
+ *     BURN_PLUGIN_ENTRY(oldest, newest, host, err)
+ *     {
+ *         return burn_plugin_answer(oldest, newest, host, &kept, &table, err);
+ *     }
+ */
+#ifdef __cplusplus
+static inline int32_t burn_plugin_guarded(burn_plugin_query_fn body, uint32_t oldest,
+                                          uint32_t newest, const burn_host *host, burn_err *err,
+                                          const burn_plugin **out)
+{
+    BURN_PLUGIN_GUARD_BEGIN
+    *out = body(oldest, newest, host, err);
+    return BURN_OK;
+    BURN_PLUGIN_GUARD_END(err)
+}
+
+#define BURN_PLUGIN_ENTRY(oldest, newest, host, err)                                               \
+    static const burn_plugin *burn_plugin_entry(uint32_t, uint32_t, const burn_host *,             \
+                                                burn_err *);                                       \
+    extern "C" BURN_API const burn_plugin *BURN_CALL burn_plugin_query(                            \
+        uint32_t host_oldest, uint32_t host_newest, const burn_host *given, burn_err *sink)        \
+    {                                                                                              \
+        const burn_plugin *table = NULL;                                                           \
+        (void)burn_plugin_guarded(burn_plugin_entry, host_oldest, host_newest, given, sink,        \
+                                  &table);                                                         \
+        return table;                                                                              \
+    }                                                                                              \
+    static const burn_plugin *burn_plugin_entry(uint32_t oldest, uint32_t newest,                  \
+                                                const burn_host *host, burn_err *err)
+#else
+#define BURN_PLUGIN_ENTRY(oldest, newest, host, err)                                               \
+    BURN_API const burn_plugin *BURN_CALL burn_plugin_query(uint32_t oldest, uint32_t newest,      \
+                                                            const burn_host *host, burn_err *err)
 #endif
 
 #endif /* BURN_SDK_PLUGIN_H */
