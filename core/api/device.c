@@ -7,6 +7,8 @@
 #include "exec/check.h"
 #include "exec/device.h"
 #include "exec/explain.h"
+#include "exec/extension.h"
+#include "exec/rows.h"
 #include "exec/stream.h"
 #include "exec/support.h"
 #include "loader/loader.h"
@@ -165,31 +167,7 @@ void burn_log_set(burn_log_fn fn, void *user, int32_t level)
 
 int32_t burn_extension_load(const char *id, burn_err *err)
 {
-    const burni_plugin *plugin = NULL;
-    int32_t rc = burni_loader_open(id, &plugin, err);
-    if (rc != BURN_OK) {
-        return rc;
-    }
-    const burn_plugin *table = plugin->table;
-    for (uint32_t i = 0; i < table->n_ops && rc == BURN_OK; i++) {
-        const burn_op_def *def =
-            (const burn_op_def *)(const void *)((const char *)table->ops +
-                                                (size_t)i * table->op_stride);
-        const burni_op *known = burni_op_find(def->id);
-        if (known == NULL || strcmp(known->def.name, def->name) != 0 ||
-            known->def.eval != def->eval) {
-            rc = burni_op_register(def, &known, err);
-        }
-    }
-    for (uint32_t d = 0; rc == BURN_OK && burni_device_at(d) != NULL; d++) {
-        for (uint32_t i = 0; i < table->n_row_sets && rc == BURN_OK; i++) {
-            const burn_row_set *set =
-                (const burn_row_set *)(const void *)((const char *)table->row_sets +
-                                                     (size_t)i * table->row_set_stride);
-            rc = burni_device_add_rows(burni_device_at(d), set, err);
-        }
-    }
-    return rc;
+    return burni_extension_load(id, err);
 }
 
 void burn_shutdown(void)
@@ -239,10 +217,11 @@ int32_t burn_op_support(burn_device *device, uint64_t id, uint8_t dtype)
 const char *burn_op_row(burn_device *device, uint64_t id, uint32_t i)
 {
     const burni_op *op = burni_op_find(id);
-    if (op == NULL || device == NULL || i >= device->core->rows[op->index].count) {
+    if (op == NULL || device == NULL) {
         return NULL;
     }
-    return device->core->rows[op->index].rows[i]->name;
+    const burni_rows *rows = burni_rows_of(device->core, op);
+    return i < rows->count ? rows->rows[i]->name : NULL;
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */

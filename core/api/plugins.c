@@ -8,6 +8,7 @@
 #include <burn/plugins.h>
 
 #include "base/error.h"
+#include "exec/extension.h"
 #include "loader/loader.h"
 
 #include <stdio.h>
@@ -42,12 +43,28 @@ static void fill(burn_plugin_info *out, const burni_plugin *p)
     (void)snprintf(out->remedy, sizeof(out->remedy), "%s", p->remedy);
 }
 
+/* An extension is of use when its ops are registered; kernels that are left out are told too. */
+static void try_extension(burn_plugin_info *out)
+{
+    burn_err why = BURN_ERR_INIT;
+    out->code = burni_extension_load(out->id, &why);
+    if (out->code != BURN_OK) {
+        out->state = BURN_PLUGIN_BROKEN;
+        (void)snprintf(out->reason, sizeof(out->reason), "%s", why.text);
+        return;
+    }
+    out->state = BURN_PLUGIN_USABLE;
+    char note[256];
+    burni_extension_note(out->id, note);
+    (void)snprintf(out->reason, sizeof(out->reason), "%s", note);
+}
+
 /* Known, loadable, usable: asks the backend for its devices. */
 static void count_devices(burn_plugin_info *out)
 {
     burn_err why = BURN_ERR_INIT;
     if (strcmp(out->kind, "extension") == 0) {
-        out->state = BURN_PLUGIN_USABLE;
+        try_extension(out);
         return;
     }
     int32_t rc = burni_loader_device_count(out->id, &out->n_devices, &why);

@@ -3,7 +3,7 @@
  * device.c - opening devices and collecting the rows that serve them.
  *
  * The loader resolves the string and opens the plugin; here the backend's device is opened once,
- * its rows are sorted by priority and indexed by op, and the pool is made. Devices are never closed
+ * it gets its rows (rows.h), and the pool is made. Devices are never closed
  * before burn_shutdown.
  */
 #include "exec/device.h"
@@ -13,7 +13,9 @@
 #include "base/log.h"
 #include "exec/check.h"
 #include "exec/explain.h"
+#include "exec/extension.h"
 #include "exec/fault.h"
+#include "exec/rows.h"
 #include "loader/lent.h"
 #include "loader/loader.h"
 
@@ -30,74 +32,14 @@ burni_device *burni_device_at(uint32_t index)
     return index < atomic_load_explicit(&n_devices, memory_order_acquire) ? devices[index] : NULL;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static int32_t insert_row(burni_device *device, const burn_row *row, burn_err *err)
+void burni_devices_lock(void)
 {
-    const burni_op *op = burni_op_find(row->op);
-    if (op == NULL) {
-        /* A row for an op that this host does not know: a newer plugin. It is of no use here. */
-        burni_log(BURN_LOG_DEBUG, "device", "%s: row %s serves an unknown op", device->name,
-                  row->name);
-        return BURN_OK;
-    }
-    burni_rows *rows = &device->rows[op->index];
-    const burn_row **grown = burni_realloc(rows->rows, (rows->count + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", device->name);
-    }
-    uint32_t at = rows->count;
-    while (at > 0 && grown[at - 1]->priority < row->priority) {
-        grown[at] = grown[at - 1];
-        at--;
-    }
-    grown[at] = row;
-    rows->rows = grown;
-    rows->count++;
-    /* Guards look at sizes: with those in the key, the first row that fits is always the one. */
-    if ((row->key_facts & BURN_FACT_DIMS) != 0 || row->n_guards > 0 ||
-        (row->prepare != NULL && (row->flags & BURN_ROW_ANY_DIMS) == 0)) {
-        rows->key_dims = 1;
-    }
-    return BURN_OK;
+    (void)pthread_mutex_lock(&lock);
 }
 
-int32_t burni_device_add_rows(burni_device *device, const burn_row_set *set, burn_err *err)
+void burni_devices_unlock(void)
 {
-    if (set->backend == NULL || strcmp(set->backend, device->backend) != 0) {
-        return BURN_OK;
-    }
-    int32_t rc = BURN_OK;
-    for (uint32_t i = 0; i < set->n_rows && rc == BURN_OK; i++) {
-        const burn_row *row =
-            (const burn_row *)(const void *)((const char *)set->rows + (size_t)i * set->row_stride);
-        rc = insert_row(device, row, err);
-    }
-    return rc;
-}
-
-static int32_t add_plugin_rows(burni_device *device, const burn_plugin *table, burn_err *err)
-{
-    int32_t rc = BURN_OK;
-    for (uint32_t i = 0; i < table->n_row_sets && rc == BURN_OK; i++) {
-        const burn_row_set *set =
-            (const burn_row_set *)(const void *)((const char *)table->row_sets +
-                                                 (size_t)i * table->row_set_stride);
-        rc = burni_device_add_rows(device, set, err);
-    }
-    return rc;
-}
-
-static int32_t add_all_rows(burni_device *device, burn_err *err)
-{
-    int32_t rc = BURN_OK;
-    for (uint32_t i = 0; i < burni_loader_count() && rc == BURN_OK; i++) {
-        const burni_plugin *plugin = burni_loader_at(i);
-        if (plugin->table != NULL) {
-            rc = add_plugin_rows(device, plugin->table, err);
-        }
-    }
-    return rc;
+    (void)pthread_mutex_unlock(&lock);
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -191,10 +133,21 @@ static int32_t read_limits(burni_device *device, burn_err *err)
     return rc == BURN_OK ? check_limits(device, err) : rc;
 }
 
+/* The backend's own, and those of the extensions that are loaded. */
+static int32_t add_rows(burni_device *device, burn_err *err)
+{
+    burni_row_plan *plan = NULL;
+    char note[256] = "";
+    int32_t rc = burni_rows_plan(device, device->plugin, "", NULL, &plan, note, err);
+    burni_rows_commit(plan);
+    return rc == BURN_OK ? burni_extensions_serve(device, err) : rc;
+}
+
 static int32_t start(burni_device *device, const burni_plugin *plugin,
                      const burni_device_choice *choice, burn_err *err)
 {
     device->api = plugin->table->device;
+    device->plugin = plugin->table;
     device->ordinal = choice->ordinal;
     (void)snprintf(device->backend, sizeof(device->backend), "%s", choice->id);
     (void)snprintf(device->name, sizeof(device->name), "%s", choice->canonical);
@@ -215,7 +168,7 @@ static int32_t start(burni_device *device, const burni_plugin *plugin,
     if (rc == BURN_OK) {
         device->synchronous = (device->limits.flags & BURN_LIMIT_SYNCHRONOUS) != 0;
         device->host_memory = (device->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0;
-        rc = add_all_rows(device, err);
+        rc = add_rows(device, err);
     }
     if (rc == BURN_OK) {
         rc = burni_pool_init(&device->pool, device->api, device->handle, &device->limits);
@@ -225,6 +178,7 @@ static int32_t start(burni_device *device, const burni_plugin *plugin,
         device->pool.backend = device->backend;
     }
     if (rc != BURN_OK) {
+        burni_rows_free(device);
         device->api->close(device->handle);
     }
     return rc;
@@ -304,12 +258,13 @@ burn_device *burni_device_open(const char *string, burn_err *err)
     if (burni_loader_open(choice.id, &plugin, err) != BURN_OK) {
         return NULL;
     }
-    (void)pthread_mutex_lock(&lock);
+    burni_devices_lock();
     burni_device *device = open_locked(plugin, &choice, err);
-    (void)pthread_mutex_unlock(&lock);
+    burni_devices_unlock();
     if (device == NULL) {
         return NULL;
     }
+    burni_extensions_tell();
     return choice.autodiff ? &device->autodiff : &device->plain;
 }
 

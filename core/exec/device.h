@@ -2,8 +2,8 @@
 /*
  * device.h - an open device: the backend's table, its rows by op, its pool and its streams.
  *
- * Devices are opened once and live as long as the process. Rows are sorted by priority and indexed
- * by the op's dense index. A stream is where one thread's work on one device waits and runs.
+ * Devices are opened once and live as long as the process. Their rows are in rows.h, by the op's
+ * dense index. A stream is where one thread's work on one device waits and runs.
  */
 #ifndef BURN_CORE_EXEC_DEVICE_H
 #define BURN_CORE_EXEC_DEVICE_H
@@ -16,14 +16,11 @@
 #include <burn/plugin.h>
 #include <burn/row.h>
 
-typedef struct burni_rows {
-    const burn_row **rows;
-    uint32_t count;
-    uint32_t key_dims; /* some row's state depends on dims: they are part of the key */
-} burni_rows;
+struct burni_rows;
 
 typedef struct burni_device {
     const burn_device_api *api;
+    const burn_plugin *plugin;
     burn_backend_device *handle;
     burn_limits limits;
     int synchronous;
@@ -36,7 +33,8 @@ typedef struct burni_device {
     char reason[160];
     burn_device plain;
     burn_device autodiff;
-    burni_rows rows[BURNI_MAX_OPS];
+    _Atomic(struct burni_rows *) rows[BURNI_MAX_OPS]; /* by burni_op.index; see rows.h */
+    _Atomic uint32_t rows_version;                    /* grows when lists are replaced */
     burni_pool pool;
     pthread_mutex_t lock; /* streams, latched failure */
     struct burni_stream *streams;
@@ -50,8 +48,9 @@ typedef struct burni_device {
 
 /* All open devices, for walking. */
 burni_device *burni_device_at(uint32_t index);
-/* Rows of an extension, or of a plugin opened later, are added to every open device they serve. */
-int32_t burni_device_add_rows(burni_device *device, const burn_row_set *set, burn_err *err);
+/* Held while a device is opened and while an extension adds ops and rows: one at a time. */
+void burni_devices_lock(void);
+void burni_devices_unlock(void);
 /* Remembers the first failure until burn_sync, and logs it. */
 void burni_device_latch(burni_device *device, burni_cause *cause);
 

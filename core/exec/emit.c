@@ -13,6 +13,7 @@
 #include "exec/check.h"
 #include "exec/emit_private.h"
 #include "exec/explain.h"
+#include "exec/trust.h"
 #include "graph/capture.h"
 #include "ops/rules.h"
 
@@ -300,34 +301,7 @@ int32_t burni_emit_infer(burni_emission *e, burn_err *err)
         in[i] = &e->meta[i];
     }
     burn_infer a = {sizeof(a), e->n_in, e->n_out, e->attrs_size, in, e->out_meta, e->attrs, err};
-    return e->op->def.infer(&a);
-}
-
-static int32_t check_outputs(const burni_emission *e, burn_err *err)
-{
-    for (uint32_t j = 0; j < e->n_out; j++) {
-        const burn_meta *out = &e->out_meta[j];
-        uint32_t size = burn_dtype_size(out->dtype);
-        int64_t n = out->rank <= BURN_MAX_RANK ? burni_numel(out->rank, out->dims) : -1;
-        if (size == 0) {
-            return burni_fail(err, BURN_E_INTERNAL, "%s: its shape rule gave output %u no dtype",
-                              e->op->def.name, j);
-        }
-        if (n < 0 || n > INT64_MAX / (int64_t)size / 2) {
-            char shape[192];
-            return burni_fail(err, BURN_E_LIMIT, "%s: an output of shape %s is too large",
-                              e->op->def.name,
-                              burni_shape_text(shape, sizeof(shape),
-                                               out->rank <= BURN_MAX_RANK ? out->rank : 0,
-                                               out->dims));
-        }
-        if ((uint64_t)n > e->device->core->limits.max_elements) {
-            return burni_fail(err, BURN_E_LIMIT,
-                              "%s: %lld elements are more than %s indexes", e->op->def.name,
-                              (long long)n, e->device->core->name);
-        }
-    }
-    return BURN_OK;
+    return burni_trust_code(e->op, "its shape rule", e->op->def.infer(&a), err);
 }
 
 /* ---- outputs --------------------------------------------------------------------------------- */
@@ -448,6 +422,10 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
         a.in_offset = 0;
         offset = 0;
         rc = e->op->def.view(&a);
+    }
+    rc = burni_trust_code(e->op, "its view rule", rc, err);
+    if (rc == BURN_OK) {
+        rc = burni_trust_view(e, x->storage, strides, offset, err);
     }
     if (rc != BURN_OK) {
         return rc;
@@ -610,7 +588,7 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
 
 /* ---- the whole call -------------------------------------------------------------------------- */
 
-static int32_t decompose(burni_emission *e)
+static int32_t decompose(burni_emission *e, burn_err *err)
 {
     burni_thread *thread = e->thread;
     burni_frame frame;
@@ -624,6 +602,13 @@ static int32_t decompose(burni_emission *e)
     if (watched) {
         burni_frame_close(thread, &frame);
     }
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    rc = burni_trust_expand(e, err);
+    if (rc != BURN_OK) {
+        drop_outputs(e, e->n_out);
+    }
     return rc;
 }
 
@@ -631,7 +616,7 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
 {
     int expanded = 0;
     int32_t rc = BURN_OK;
-    if (taped && e->op->def.vjp == NULL && !e->op->view) {
+    if (taped && e->op->def.vjp == NULL) {
         if (e->op->def.decompose == NULL) {
             return burni_fail(err, BURN_E_UNSUPPORTED, "%s: has no gradient: %s", e->op->def.name,
                               e->op->def.no_vjp != NULL ? e->op->def.no_vjp : "no reason given");
@@ -639,7 +624,7 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
         if (e->thread->watch != 0) {
             burni_explain_decomposed(e, "it is recorded, and has no gradient as a whole");
         }
-        return decompose(e);
+        return decompose(e, err);
     }
     rc = e->op->view ? emit_view(e, err) : emit_kernel(e, err, &expanded);
     if (rc != BURN_OK) {
@@ -647,10 +632,10 @@ static int32_t run_op(burni_emission *e, int taped, burn_err *err)
     }
     if (expanded) {
         e->thread->no_grad++;
-        rc = decompose(e);
+        rc = decompose(e, err);
         e->thread->no_grad--;
         if (rc != BURN_OK) {
-            for (uint32_t j = e->n_out; j-- > 0;) {
+            for (uint32_t j = e->n_out; j-- > 0 && e->out[j] != NULL;) {
                 (void)burn_tensor_error(e->out[j], err);
             }
             drop_outputs(e, e->n_out);
@@ -714,7 +699,7 @@ static int32_t check_and_run(burni_emission *e, burn_err *err)
         rc = burni_emit_infer(e, err);
     }
     if (rc == BURN_OK) {
-        rc = check_outputs(e, err);
+        rc = burni_trust_infer(e, err);
     }
     if (rc == BURN_OK) {
         e->taped = (uint32_t)burni_wants_tape(e);

@@ -7,6 +7,7 @@
  * that is not known yet) makes it answer 0 before anything was changed, and emit.c does the call.
  */
 #include "exec/emit_private.h"
+#include "exec/rows.h"
 
 #include <string.h>
 
@@ -119,8 +120,10 @@ static uint8_t output_dtype(const burni_op *op, const uint8_t *dtypes)
 static const burni_resolved *lookup(burni_stream *stream, const burni_op *op, uint64_t key,
                                     burn_operand *operands, uint32_t n_in)
 {
-    burni_fast *fast = &stream->fast[op->index];
-    if (__builtin_expect(fast->key == key, 1)) {
+    burni_fast *fast = &stream->resolver.fast[op->index];
+    uint32_t version =
+        atomic_load_explicit(&stream->device->rows_version, memory_order_relaxed);
+    if (__builtin_expect(fast->key == key && version == stream->resolver.rows_version, 1)) {
         return fast->resolved;
     }
     burn_call call;
@@ -134,7 +137,7 @@ static const burni_resolved *lookup(burni_stream *stream, const burni_op *op, ui
         burni_resolve(&stream->resolver, stream->device, op, &call, NULL);
     /* Only rows without conditions beyond the key may be remembered this way. */
     if (r == NULL || r->row == NULL || r->copy_mask != 0 || r->row->n_guards != 0 ||
-        stream->device->rows[op->index].key_dims) {
+        burni_rows_of(stream->device, op)->key_dims) {
         return NULL;
     }
     fast->key = key;

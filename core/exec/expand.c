@@ -7,7 +7,8 @@
  * that a decomposition that fails half-way changes nothing.
  */
 #include "base/error.h"
-#include "exec/emit_private.h"
+#include "exec/trust.h"
+#include "loader/lent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,12 @@ static int32_t eager_emit(void *ctx, uint64_t op_id, const void *attrs, uint32_t
     const burni_op *op = burni_op_find(op_id);
     burn_tensor *ins[MAX_VALUES];
     burn_tensor *outs[MAX_VALUES];
+    if (eager->thread->endless != NULL) {
+        for (uint32_t j = 0; j < n_out; j++) {
+            out[j] = value_of(burni_handle_failed(eager->thread, eager->thread->endless));
+        }
+        return eager->thread->endless->code;
+    }
     if (op == NULL || n_in > MAX_VALUES || n_out > MAX_VALUES) {
         for (uint32_t j = 0; j < n_out; j++) {
             out[j] = value_of(burni_handle_fail(eager->thread, BURN_E_NOT_FOUND, op_id,
@@ -188,10 +195,44 @@ static burn_tensor *checked(burni_thread *thread, const burni_op *op, burn_tenso
                              "%s: its decomposition gave no output %u", op->def.name, j);
 }
 
+/*
+ * A decomposition that ends up in itself is stopped here. Until the outermost one has returned,
+ * whatever is emitted fails at once: one with two such calls would else go down each way there is.
+ */
+static int32_t stop_endless(burni_thread *thread, const burni_op *op, burn_tensor **out,
+                            uint32_t n_out)
+{
+    burn_err err = BURN_ERR_INIT;
+    (void)burni_fail(&err, BURN_E_INTERNAL,
+                     "%s%s%s: decompositions are nested deeper than %d: does it end up in itself?",
+                     op->plugin != NULL ? op->plugin : "", op->plugin != NULL ? ": op " : "",
+                     op->def.name, BURNI_MAX_NESTED);
+    err.op = op->def.id;
+    if (thread->endless == NULL) {
+        thread->endless = burni_cause_new(&err);
+    }
+    for (uint32_t j = 0; j < n_out; j++) {
+        out[j] = burni_handle_failed(thread, thread->endless);
+    }
+    return thread->endless->code;
+}
+
+static void leave_nested(burni_thread *thread)
+{
+    thread->nested--;
+    if (thread->nested == 0 && thread->endless != NULL) {
+        burni_cause_unref(thread->endless);
+        thread->endless = NULL;
+    }
+}
+
 int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *op,
                      const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
                      burn_tensor **out, uint32_t n_out)
 {
+    if (thread->nested >= BURNI_MAX_NESTED) {
+        return stop_endless(thread, op, out, n_out);
+    }
     burni_eager eager;
     burn_builder builder;
     burni_eager_builder(&eager, thread, device, &builder);
@@ -206,7 +247,8 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
     burn_expand a = {sizeof(a), n_in, n_out, attrs_size, ins, metas, outs, attrs};
     burn_scope_begin();
     thread->depth++;
-    int32_t rc = op->def.decompose(&builder, &a);
+    thread->nested++;
+    int32_t rc = burni_plugin_code(op->def.decompose(&builder, &a));
     for (uint32_t j = 0; j < n_out; j++) {
         burn_tensor *t = checked(thread, op, handle(outs[j]), j);
         if (rc != BURN_OK && t->cause == NULL) {
@@ -222,6 +264,7 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
         rc = assign_states(thread, op, in, n_in, out, n_out);
     }
     thread->depth--;
+    leave_nested(thread);
     burn_scope_end_with(out, n_out);
     return rc;
 }

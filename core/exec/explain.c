@@ -16,6 +16,7 @@
 #include "base/tag.h"
 #include "exec/check.h"
 #include "exec/match.h"
+#include "exec/rows.h"
 #include "ops/rules.h"
 
 #include <burn/explain.h>
@@ -248,7 +249,7 @@ static void print_refusal(burni_printer *p, const burni_emission *e, const burn_
 static void print_why(burn_explain_entry *entry, const burni_emission *e, const burn_call *call,
                       const burni_resolved *r)
 {
-    const burni_rows *rows = &e->device->core->rows[e->op->index];
+    const burni_rows *rows = burni_rows_of(e->device->core, e->op);
     burni_printer p = into(entry->why, sizeof(entry->why));
     uint32_t said = 0;
     uint32_t refused = 0;

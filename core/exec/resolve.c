@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "exec/match.h"
+#include "exec/rows.h"
 #include "loader/lent.h"
 
 #include <burn/plugin.h>
@@ -139,8 +140,7 @@ static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *c
         for (uint32_t i = 0; i < rows->count && r->row == NULL; i++) {
             uint32_t mask = 0;
             if (burni_match_row(r->op, rows->rows[i], call, &mask, NULL) &&
-                (mask != 0) == with_copies &&
-                accept_row(r, rows->rows[i], call)) {
+                (mask != 0) == with_copies && accept_row(r, rows->rows[i], call)) {
                 copies[with_copies] = mask;
             }
         }
@@ -152,8 +152,8 @@ static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *c
     }
 }
 
-static burni_resolved *make_entry(burni_device *device, const burni_op *op, const burn_call *call,
-                                  uint64_t key, uint64_t facts)
+static burni_resolved *make_entry(burni_device *device, const burni_rows *rows, const burni_op *op,
+                                  const burn_call *call, uint64_t key, uint64_t facts)
 {
     burni_resolved *r = burni_calloc(1, sizeof(*r) + call->attrs_size);
     if (r == NULL) {
@@ -166,7 +166,7 @@ static burni_resolved *make_entry(burni_device *device, const burni_op *op, cons
     if (call->attrs_size > 0) {
         memcpy(r->attrs, call->attrs, call->attrs_size);
     }
-    choose(r, &device->rows[op->index], call);
+    choose(r, rows, call);
     if (burni_log_wants(BURN_LOG_DEBUG)) {
         burni_log(BURN_LOG_DEBUG, "dispatch", "%s on %s: %s%s%s", op->def.name, device->name,
                   r->row != NULL ? r->row->name : "no row", r->row != NULL ? "" : ", ",
@@ -175,57 +175,185 @@ static burni_resolved *make_entry(burni_device *device, const burni_op *op, cons
     return r;
 }
 
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
+static burni_resolved *mutable_of(const burni_resolved *r)
+{
+    return (burni_resolved *)(uintptr_t)r;
+}
+
+void burni_resolved_hold(const burni_resolved *r)
+{
+    (void)atomic_fetch_add_explicit(&mutable_of(r)->users, 1, memory_order_relaxed);
+}
+
+void burni_resolved_let_go(const burni_resolved *r)
+{
+    (void)atomic_fetch_sub_explicit(&mutable_of(r)->users, 1, memory_order_release);
+}
+
+static int is_held(const burni_resolved *r)
+{
+    return atomic_load_explicit(&r->users, memory_order_acquire) != 0;
+}
+
+static int has_release(const burni_resolved *r)
+{
+    return r->row != NULL && r->row->release != NULL && r->state != NULL;
+}
+
+/* Work that was launched may still use the states. */
+static void wait_for_queue(const burni_resolver *resolver, const burni_device *device)
+{
+    uint64_t point = resolver->submitted != NULL
+                         ? atomic_load_explicit(resolver->submitted, memory_order_acquire)
+                         : 0;
+    if (!device->synchronous && point > 0 && !atomic_load(&device->closed)) {
+        burn_err err = BURN_ERR_INIT;
+        (void)device->api->host_wait(resolver->queue, point, UINT64_MAX, &err);
+    }
+}
+
+/* Frees a chain of entries that nothing refers to. */
+static void free_chain(const burni_resolver *resolver, const burni_device *device,
+                       burni_resolved *chain)
+{
+    int waited = 0;
+    while (chain != NULL) {
+        burni_resolved *r = chain;
+        chain = r->next;
+        if (has_release(r)) {
+            if (!waited) {
+                wait_for_queue(resolver, device);
+                waited = 1;
+            }
+            r->row->release(r->state);
+        }
+        burni_free(r);
+    }
+}
+
+/* Takes the entries behind the first `keep` of a list out of it, but for those that are held. */
+static void take_tail(burni_resolver *resolver, uint32_t op, uint32_t keep, burni_resolved **chain)
+{
+    burni_resolved **link = &resolver->recent[op];
+    for (uint32_t i = 0; *link != NULL && i < keep; i++) {
+        link = &(*link)->next;
+    }
+    while (*link != NULL) {
+        burni_resolved *r = *link;
+        if (is_held(r)) {
+            link = &r->next;
+            continue;
+        }
+        *link = r->next;
+        r->next = *chain;
+        *chain = r;
+        resolver->counts[op]--;
+        if (resolver->fast[op].resolved == r) {
+            resolver->fast[op].key = 0;
+            resolver->fast[op].resolved = NULL;
+        }
+    }
+}
+
+/* The rows are others now: no answer holds. Those that records hold wait apart. */
+static void forget_all(burni_resolver *resolver, const burni_device *device)
+{
+    burni_resolved *free_ones = NULL;
+    burni_resolved **link = &resolver->retired;
+    while (*link != NULL) {
+        burni_resolved *r = *link;
+        if (is_held(r)) {
+            link = &r->next;
+            continue;
+        }
+        *link = r->next;
+        r->next = free_ones;
+        free_ones = r;
+    }
+    for (uint32_t op = 0; op < BURNI_MAX_OPS; op++) {
+        take_tail(resolver, op, 0, &free_ones);
+        while (resolver->recent[op] != NULL) {
+            burni_resolved *r = resolver->recent[op];
+            resolver->recent[op] = r->next;
+            r->next = resolver->retired;
+            resolver->retired = r;
+        }
+        resolver->counts[op] = 0;
+        resolver->fast[op].key = 0;
+        resolver->fast[op].resolved = NULL;
+    }
+    free_chain(resolver, device, free_ones);
+}
+
+void burni_resolver_clear(burni_resolver *resolver, burni_device *device)
+{
+    forget_all(resolver, device);
+}
+
+static void make_room(burni_resolver *resolver, const burni_device *device, uint32_t op)
+{
+    if (resolver->counts[op] >= BURNI_MAX_RESOLVED) {
+        burni_resolved *free_ones = NULL;
+        take_tail(resolver, op, BURNI_MAX_RESOLVED / 2, &free_ones);
+        free_chain(resolver, device, free_ones);
+    }
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
 static int same(const burni_resolved *r, uint64_t key, uint64_t facts, const burn_call *call)
 {
     return r->key == key && r->facts == facts && r->attrs_size == call->attrs_size &&
            (call->attrs_size == 0 || memcmp(r->attrs, call->attrs, call->attrs_size) == 0);
 }
 
-const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *device,
-                                    const burni_op *op, const burn_call *call, burn_err *err)
+static burni_resolved *look_up(burni_resolver *resolver, uint32_t op, uint64_t key, uint64_t facts,
+                               const burn_call *call)
 {
-    uint64_t key;
-    uint64_t facts;
-    make_key(&device->rows[op->index], call, &key, &facts);
-    burni_resolved **head = &resolver->recent[op->index];
-    burni_resolved *found = NULL;
+    burni_resolved **head = &resolver->recent[op];
     uint32_t depth = 0;
     for (burni_resolved **link = head; *link != NULL; link = &(*link)->next) {
-        if (same(*link, key, facts, call) &&
-            ((*link)->row == NULL || burni_guards_hold((*link)->row, call))) {
-            found = *link;
+        burni_resolved *r = *link;
+        if (same(r, key, facts, call) && (r->row == NULL || burni_guards_hold(r->row, call))) {
             if (depth > 2) {
-                *link = found->next;
-                found->next = *head;
-                *head = found;
+                *link = r->next;
+                r->next = *head;
+                *head = r;
             }
-            break;
+            return r;
         }
         depth++;
     }
-    if (found != NULL) {
-        return found;
+    return NULL;
+}
+
+const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *device,
+                                    const burni_op *op, const burn_call *call, burn_err *err)
+{
+    /* The version is read before the rows: rows that come in between are seen by the next call. */
+    uint32_t version = atomic_load_explicit(&device->rows_version, memory_order_acquire);
+    if (__builtin_expect(version != resolver->rows_version, 0)) {
+        forget_all(resolver, device);
+        resolver->rows_version = version;
     }
-    burni_resolved *made = make_entry(device, op, call, key, facts);
-    if (made == NULL) {
+    const burni_rows *rows = burni_rows_of(device, op);
+    uint64_t key;
+    uint64_t facts;
+    make_key(rows, call, &key, &facts);
+    burni_resolved *r = look_up(resolver, op->index, key, facts, call);
+    if (r != NULL) {
+        return r;
+    }
+    make_room(resolver, device, op->index);
+    r = make_entry(device, rows, op, call, key, facts);
+    if (r == NULL) {
         (void)burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", op->def.name);
         return NULL;
     }
-    made->next = *head;
-    *head = made;
-    return made;
-}
-
-void burni_resolver_clear(burni_resolver *resolver)
-{
-    for (uint32_t i = 0; i < BURNI_MAX_OPS; i++) {
-        while (resolver->recent[i] != NULL) {
-            burni_resolved *r = resolver->recent[i];
-            resolver->recent[i] = r->next;
-            if (r->row != NULL && r->row->release != NULL && r->state != NULL) {
-                r->row->release(r->state);
-            }
-            burni_free(r);
-        }
-    }
+    r->next = resolver->recent[op->index];
+    resolver->recent[op->index] = r;
+    resolver->counts[op->index]++;
+    return r;
 }

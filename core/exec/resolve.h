@@ -6,7 +6,9 @@
  * (ranks, kinds, math mode, hash of attributes and, where a row asks for it, of dims); attributes
  * are compared on a hit. Operands beyond 8 and unusual dtypes go into the hash. A resolver belongs
  * to one stream, so no lock is taken. A row's layout wishes are met by copies: `copy_mask` says
- * which inputs must be made dense first.
+ * which inputs must be made dense first. Lists are bounded: where many shapes or attributes pass
+ * by, the answers that were not used lately are forgotten. When the device gets more rows, all are.
+ * An answer that a record holds stays until the record is gone.
  */
 #ifndef BURN_CORE_EXEC_RESOLVE_H
 #define BURN_CORE_EXEC_RESOLVE_H
@@ -23,14 +25,30 @@ typedef struct burni_resolved {
     uint32_t in_place_mask;
     uint32_t copy_mask;
     uint32_t attrs_size;
-    uint32_t zero;
+    _Atomic uint32_t users; /* records that hold it; they are released by any thread */
     char why[96];
     struct burni_resolved *next;
     unsigned char attrs[];
 } burni_resolved;
 
+/* How many answers are kept per op; the older half goes when there are more. */
+#define BURNI_MAX_RESOLVED 64
+
+/* The short way of pointwise ops: one exact key per op (emit_fast.c). */
+typedef struct burni_fast {
+    uint64_t key;
+    const burni_resolved *resolved;
+} burni_fast;
+
 typedef struct burni_resolver {
     burni_resolved *recent[BURNI_MAX_OPS]; /* per op, most recent first */
+    uint32_t counts[BURNI_MAX_OPS];
+    burni_fast fast[BURNI_MAX_OPS];
+    burni_resolved *retired; /* in no list any more, but held by records */
+    uint32_t rows_version;   /* of the device, when the answers were found */
+    uint32_t zero;
+    burn_queue *queue; /* work on it may use the states of answers */
+    const _Atomic uint64_t *submitted;
 } burni_resolver;
 
 /*
@@ -40,7 +58,12 @@ typedef struct burni_resolver {
  */
 const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *device,
                                     const burni_op *op, const burn_call *call, burn_err *err);
-void burni_resolver_clear(burni_resolver *resolver);
+/* Forgets everything that no record holds. */
+void burni_resolver_clear(burni_resolver *resolver, burni_device *device);
+
+/* A record holds an answer, and lets go of it. [any] */
+void burni_resolved_hold(const burni_resolved *r);
+void burni_resolved_let_go(const burni_resolved *r);
 
 /* Layout class of dims and strides. */
 uint8_t burni_layout_of(uint32_t rank, const int64_t *dims, const int64_t *strides);

@@ -83,6 +83,8 @@ static burni_stream *make_stream(burni_device *device, burni_thread *thread, bur
     s->device = device;
     s->window = device->window;
     s->owner = thread;
+    s->resolver.queue = s->queue;
+    s->resolver.submitted = &s->submitted;
     (void)pthread_mutex_lock(&device->lock);
     s->next = device->streams;
     device->streams = s;
@@ -517,6 +519,7 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
 {
     uint32_t n = launch->n_in + launch->n_out;
     r->launch = *launch;
+    burni_resolved_hold(launch->resolved);
     char *p = (char *)(r + 1);
     r->launch.operands = (burn_operand *)(void *)p;
     p += n * sizeof(burn_operand);
@@ -547,6 +550,7 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
 
 static void release_record(burni_stream *stream, burni_record *r)
 {
+    burni_resolved_let_go(r->launch.resolved);
     for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
         if (r->launch.storages[i] != NULL) {
             burni_storage_unref(r->launch.storages[i], BURNI_RECORD_REF);

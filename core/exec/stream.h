@@ -55,11 +55,6 @@ typedef struct burni_fault {
     struct burni_fault *parents[];
 } burni_fault;
 
-typedef struct burni_fast {
-    uint64_t key;
-    const burni_resolved *resolved;
-} burni_fast;
-
 typedef struct burni_stream {
     burni_device *device;
     burn_queue *queue;
@@ -71,8 +66,7 @@ typedef struct burni_stream {
     burni_record *free_records;
     burni_cache cache;
     burni_resolver resolver;
-    burni_fast fast[BURNI_MAX_OPS]; /* the short way of pointwise ops: one exact key per op */
-    burni_thread *owner;            /* NULL: idle, waiting for a thread */
+    burni_thread *owner; /* NULL: idle, waiting for a thread */
     burni_fault *open_faults;
     uint32_t n_open_faults;
     uint32_t zero;

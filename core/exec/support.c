@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "exec/emit_private.h"
+#include "exec/rows.h"
 #include "exec/match.h"
 #include "ops/rules.h"
 
@@ -78,7 +79,7 @@ static int row_takes(const burn_row *row, const burni_emission *e)
 
 static int has_row(const burni_device *device, const burni_emission *e)
 {
-    const burni_rows *rows = &device->rows[e->op->index];
+    const burni_rows *rows = burni_rows_of(device, e->op);
     for (uint32_t i = 0; i < rows->count; i++) {
         if (row_takes(rows->rows[i], e)) {
             return 1;

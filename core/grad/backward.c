@@ -13,9 +13,11 @@
 #include "base/error.h"
 #include "exec/emit.h"
 #include "exec/var.h"
+#include "loader/lent.h"
 #include "ops/registry.h"
 
 #include <burn/build.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +213,50 @@ static burn_tensor *sum_back(const pass *p, burn_tensor *g, const burn_meta *met
     return call1(p, want == g->numel ? BURN_OP_RESHAPE : BURN_OP_EXPAND, &shape, g, NULL);
 }
 
+static int32_t wrong_gradient(const pass *p, const burni_node *node, uint32_t i, const char *what)
+{
+    const char *plugin = node->op->plugin;
+    return burni_fail(p->err, BURN_E_INTERNAL, "%s%s%s: its gradient of %s %s",
+                      plugin != NULL ? plugin : "", plugin != NULL ? ": op " : "",
+                      node->op->def.name, burni_op_role_in(node->op, i)->name, what);
+}
+
+/*
+ * What a vjp gave for input i is a tensor of the input's dtype, and of its shape or of one that
+ * broadcasting leads to or from, dims counted from the last: anything else would add up to numbers
+ * that mean nothing.
+ */
+static int32_t check_gradient(const pass *p, const burni_node *node, uint32_t i,
+                              const burn_tensor *g)
+{
+    const burn_meta *meta = &node->in_meta[i];
+    if (g->cause != NULL) {
+        return BURN_OK; /* told when it is summed */
+    }
+    if (g->kind != BURN_TENSOR) {
+        return wrong_gradient(p, node, i, "is a bare scalar");
+    }
+    if (g->dtype != meta->dtype) {
+        char what[80];
+        (void)snprintf(what, sizeof(what), "is %s, the operand %s", burn_dtype_name(g->dtype),
+                       burn_dtype_name(meta->dtype));
+        return wrong_gradient(p, node, i, what);
+    }
+    uint32_t both = g->rank < meta->rank ? g->rank : meta->rank;
+    for (uint32_t d = 1; d <= both; d++) {
+        int64_t have = g->dims[g->rank - d];
+        int64_t want = meta->dims[meta->rank - d];
+        if (have != want && have != 1 && want != 1) {
+            char what[120];
+            (void)snprintf(what, sizeof(what),
+                           "has size %lld where the operand has %lld (dim %u from the last), and "
+                           "neither is 1", (long long)have, (long long)want, d);
+            return wrong_gradient(p, node, i, what);
+        }
+    }
+    return BURN_OK;
+}
+
 /* Adds a gradient to what an output of a node has so far. */
 static void accumulate(pass *p, burni_node *node, uint32_t out_index, burn_tensor *g)
 {
@@ -265,19 +311,20 @@ static int32_t run_vjp(pass *p, visit *v)
     }
     burn_vjp a = {sizeof(a), node->n_in, node->n_out, node->attrs_size, in,         out,
                   grad_out,  wanted,     node->in_meta, grad_in,        node->attrs};
-    int32_t rc = def->vjp(&builder, &a);
+    int32_t rc = burni_plugin_code(def->vjp(&builder, &a));
     if (rc != BURN_OK) {
         return burni_fail(p->err, rc, "%s: its gradient failed: %s", def->name,
                           burn_status_text(rc));
     }
     for (uint32_t i = 0; i < node->n_in; i++) {
         burn_tensor *g = (burn_tensor *)(void *)grad_in[i];
-        if (!wanted[i] || g == NULL) {
+        if (g == NULL) {
             continue;
         }
-        if (g->kind == BURN_IMMEDIATE) {
-            return burni_fail(p->err, BURN_E_INTERNAL, "%s: its gradient is a bare scalar",
-                              def->name);
+        rc = wanted[i] ? check_gradient(p, node, i, g)
+                       : wrong_gradient(p, node, i, "was set, but nobody wants it");
+        if (rc != BURN_OK) {
+            return rc;
         }
         g = sum_back(p, g, &node->in_meta[i]);
         if (g->cause != NULL) {

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "ops/def_check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,14 +23,15 @@ static const burn_op_def *const core_defs[] = {
 #undef ADDRESS
 };
 
-#define N_CORE (sizeof(core_defs) / sizeof(core_defs[0]))
+#define N_CORE    (sizeof(core_defs) / sizeof(core_defs[0]))
 #define SMALL_IDS 256u
+#define N_SLOTS   (2u * BURNI_MAX_OPS) /* of the table by hash: never more than half full */
 
 static burni_op *entries[BURNI_MAX_OPS];
+static _Atomic(burni_op *) by_hash[N_SLOTS]; /* the ops of extensions */
 static burni_op core_entries[N_CORE];
 static burni_op *by_small_id[SMALL_IDS];
 static _Atomic uint32_t n_entries;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 const burn_role *burni_op_role_in(const burni_op *op, uint32_t i)
@@ -45,8 +47,8 @@ const burn_role *burni_op_role_out(const burni_op *op, uint32_t j)
 
 static int plain_tensor_role(const burn_role *role)
 {
-    const uint32_t special = BURN_ROLE_OPTIONAL | BURN_ROLE_VARIADIC | BURN_ROLE_STATE |
-                             BURN_ROLE_ONLY_IMMEDIATE;
+    const uint32_t special =
+        BURN_ROLE_OPTIONAL | BURN_ROLE_VARIADIC | BURN_ROLE_STATE | BURN_ROLE_ONLY_IMMEDIATE;
     return (role->flags & special) == 0;
 }
 
@@ -97,13 +99,13 @@ const burni_op *burni_op_find(uint64_t id)
     if (id < SMALL_IDS) {
         return by_small_id[id];
     }
-    uint32_t n = atomic_load_explicit(&n_entries, memory_order_acquire);
-    for (uint32_t i = N_CORE; i < n; i++) {
-        if (entries[i]->def.id == id) {
-            return entries[i];
+    /* Ids are hashes already. */
+    for (uint32_t slot = (uint32_t)id % N_SLOTS;; slot = (slot + 1) % N_SLOTS) {
+        const burni_op *op = atomic_load_explicit(&by_hash[slot], memory_order_acquire);
+        if (op == NULL || op->def.id == id) {
+            return op;
         }
     }
-    return NULL;
 }
 
 const burni_op *burni_op_find_name(const char *name)
@@ -131,80 +133,124 @@ const burni_op *burni_op_at(uint32_t index)
 
 /* ---- extensions --------------------------------------------------------------------------- */
 
-static int32_t check_def(const burn_op_def *def, burn_err *err)
+static const char *owner_of(const burni_op *op)
 {
-    if (def->name == NULL || def->name[0] == '\0') {
-        return burni_fail(err, BURN_E_ABI, "op definition without a name");
+    return op->plugin != NULL ? op->plugin : "the core";
+}
+
+/* Neither the core nor another extension may have that name or id. */
+static int32_t check_clash(const char *plugin, const burn_op_def *def, burn_err *err)
+{
+    const burni_op *other = burni_op_find_name(def->name);
+    const char *what = "the name";
+    if (other == NULL) {
+        other = burni_op_find(def->id);
+        what = "the id";
     }
-    if (def->id != burn_op_id_from_name(def->name)) {
-        return burni_fail(err, BURN_E_ABI, "op %s: its id is not burn_op_id_from_name(\"%s\")",
-                          def->name, def->name);
+    if (other == NULL) {
+        return BURN_OK;
     }
-    if (burni_op_find(def->id) != NULL || burni_op_find_name(def->name) != NULL) {
-        return burni_fail(err, BURN_E_ABI, "op %s: an op of this name or id exists already",
+    return burni_fail(err, BURN_E_ABI,
+                      "%s: op %s has %s of op %s of %s; give it a name of its own, such as %s.%s",
+                      plugin, def->name, what, other->def.name, owner_of(other), plugin, def->name);
+}
+
+static int32_t copy_def(const char *plugin, const burn_op_def *def, uint32_t index, burni_op *op,
+                        burn_err *err)
+{
+    uint32_t n_roles = (uint32_t)def->n_in + def->n_out;
+    burn_role *roles = burni_calloc(n_roles, sizeof(*roles));
+    if (roles == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "%s: op %s: out of host memory", plugin,
                           def->name);
     }
-    if (def->roles == NULL || def->role_stride < sizeof(burn_role) || def->n_out == 0 ||
-        def->n_in + (uint32_t)def->n_out > BURN_MAX_OPERANDS) {
-        return burni_fail(err, BURN_E_ABI, "op %s: roles missing, or too many", def->name);
+    for (uint32_t i = 0; i < n_roles; i++) {
+        memcpy(&roles[i], (const char *)def->roles + (size_t)i * def->role_stride, sizeof(*roles));
     }
-    if (def->eval == NULL || def->samples == NULL || def->attrs_size > BURN_MAX_ATTRS) {
-        return burni_fail(err, BURN_E_ABI,
-                          "op %s: eval and samples are required, attributes at most %d bytes",
-                          def->name, BURN_MAX_ATTRS);
-    }
-    if (def->infer == NULL && def->fuse != BURN_FUSE_POINTWISE) {
-        return burni_fail(err, BURN_E_ABI, "op %s: infer is required unless it is pointwise",
-                          def->name);
-    }
-    if (def->vjp == NULL && def->decompose == NULL && def->no_vjp == NULL) {
-        return burni_fail(err, BURN_E_ABI,
-                          "op %s: neither vjp nor decomposition, and no reason (no_vjp)",
-                          def->name);
-    }
+    op->def = *def;
+    op->def.struct_size = (uint32_t)sizeof(op->def);
+    op->def.roles = roles;
+    op->def.role_stride = (uint32_t)sizeof(*roles);
+    op->plugin = plugin;
+    op->index = index;
+    derive(op);
     return BURN_OK;
 }
 
-/* Copies an array whose elements lie `stride` apart into a dense one. */
-static void *copy_array(const void *from, uint32_t n, uint32_t stride, size_t size)
+static int32_t stage_one(const char *plugin, const burn_op_def *def, burni_op_batch *batch,
+                         burn_err *err)
 {
-    char *to = burni_alloc(n * size);
-    for (uint32_t i = 0; to != NULL && i < n; i++) {
-        memcpy(to + i * size, (const char *)from + (size_t)i * stride, size);
-    }
-    return to;
-}
-
-int32_t burni_op_register(const burn_op_def *def, const burni_op **out, burn_err *err)
-{
-    ready();
-    (void)pthread_mutex_lock(&lock);
-    int32_t rc = check_def(def, err);
-    uint32_t index = atomic_load(&n_entries);
-    burni_op *op = NULL;
-    if (rc == BURN_OK && index == BURNI_MAX_OPS) {
-        rc = burni_fail(err, BURN_E_LIMIT, "op %s: more than %d ops", def->name, BURNI_MAX_OPS);
-    }
+    int32_t rc = burni_def_check(plugin, def, err);
     if (rc == BURN_OK) {
-        op = burni_calloc(1, sizeof(*op));
-        void *roles = copy_array(def->roles, (uint32_t)def->n_in + def->n_out, def->role_stride,
-                                 sizeof(burn_role));
-        if (op == NULL || roles == NULL) {
-            burni_free(op);
-            burni_free(roles);
-            rc = burni_fail(err, BURN_E_NO_MEMORY, "op %s: out of memory", def->name);
-        } else {
-            size_t size = def->struct_size < sizeof(*def) ? def->struct_size : sizeof(*def);
-            memcpy(&op->def, def, size);
-            op->def.roles = roles;
-            op->def.role_stride = sizeof(burn_role);
-            op->index = index;
-            derive(op);
-            entries[index] = op;
-            atomic_store_explicit(&n_entries, index + 1, memory_order_release);
-            *out = op;
+        rc = check_clash(plugin, def, err);
+    }
+    for (uint32_t i = 0; rc == BURN_OK && i < batch->n; i++) {
+        if (batch->ops[i].def.id == def->id) {
+            rc = burni_fail(err, BURN_E_ABI, "%s: op %s is defined twice", plugin, def->name);
         }
     }
-    (void)pthread_mutex_unlock(&lock);
+    if (rc == BURN_OK) {
+        rc = copy_def(plugin, def, burni_op_count() + batch->n, &batch->ops[batch->n], err);
+    }
     return rc;
+}
+
+int32_t burni_ops_stage(const char *plugin, const burn_op_def *defs, uint32_t n,
+                        burni_op_batch *out, burn_err *err)
+{
+    memset(out, 0, sizeof(*out));
+    if (n == 0) {
+        return BURN_OK;
+    }
+    if (n > BURNI_MAX_OPS - burni_op_count()) {
+        return burni_fail(err, BURN_E_LIMIT, "%s: with its %u ops there are more than %d", plugin,
+                          n, BURNI_MAX_OPS);
+    }
+    out->ops = burni_calloc(n, sizeof(*out->ops));
+    if (out->ops == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", plugin);
+    }
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < n && rc == BURN_OK; i++) {
+        rc = stage_one(plugin, &defs[i], out, err);
+        out->n += rc == BURN_OK;
+    }
+    if (rc != BURN_OK) {
+        burni_ops_discard(out);
+    }
+    return rc;
+}
+
+void burni_ops_publish(burni_op_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->n; i++) {
+        burni_op *op = &batch->ops[i];
+        entries[op->index] = op;
+        uint32_t slot = (uint32_t)op->def.id % N_SLOTS;
+        while (atomic_load_explicit(&by_hash[slot], memory_order_relaxed) != NULL) {
+            slot = (slot + 1) % N_SLOTS;
+        }
+        atomic_store_explicit(&by_hash[slot], op, memory_order_release);
+    }
+    (void)atomic_fetch_add_explicit(&n_entries, batch->n, memory_order_release);
+    batch->n = 0; /* the array is the registry's now */
+}
+
+void burni_ops_discard(burni_op_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->n; i++) {
+        burni_free((void *)(uintptr_t)batch->ops[i].def.roles);
+    }
+    burni_free(batch->ops);
+    memset(batch, 0, sizeof(*batch));
+}
+
+const burni_op *burni_op_find_staged(const burni_op_batch *batch, uint64_t id)
+{
+    for (uint32_t i = 0; batch != NULL && i < batch->n; i++) {
+        if (batch->ops[i].def.id == id) {
+            return &batch->ops[i];
+        }
+    }
+    return burni_op_find(id);
 }

@@ -3,7 +3,9 @@
  * registry.h - id -> definition. Core ops are there from the start; extensions add theirs.
  *
  * Each op gets a small dense index that caches use. Entries never move and live as long as the
- * process. Lookup is lock-free; adding takes a lock. [any]
+ * process. Lookup is lock-free [any]. The ops of a plugin are added together, in two steps, so that
+ * nothing is half there: staging checks and copies them, publishing cannot fail. Both are serial:
+ * under the lock of exec/extension.c.
  */
 #ifndef BURN_CORE_OPS_REGISTRY_H
 #define BURN_CORE_OPS_REGISTRY_H
@@ -14,7 +16,8 @@
 #define BURNI_MAX_OPS 1024
 
 typedef struct burni_op {
-    burn_op_def def; /* a full-size copy */
+    burn_op_def def;    /* a full-size copy */
+    const char *plugin; /* who defines it; NULL: the core */
     uint32_t index;
     uint32_t variadic; /* the last input role repeats */
     uint32_t pointwise;
@@ -29,9 +32,20 @@ const burni_op *burni_op_find_name(const char *name);
 uint32_t burni_op_count(void);
 const burni_op *burni_op_at(uint32_t index);
 
-/* Copies a definition, stepping its arrays by the declared strides. The error says what is wrong
- * with it (clash of id or name, missing parts). */
-int32_t burni_op_register(const burn_op_def *def, const burni_op **out, burn_err *err);
+/* The ops of one plugin before they are visible. */
+typedef struct burni_op_batch {
+    burni_op *ops;
+    uint32_t n;
+} burni_op_batch;
+
+/* Checks the definitions (def_check.h) and copies them; `plugin` and what definitions point at live
+ * as long as the process. On failure nothing is left, and the error names plugin, op and rule. */
+int32_t burni_ops_stage(const char *plugin, const burn_op_def *defs, uint32_t n,
+                        burni_op_batch *out, burn_err *err);
+void burni_ops_publish(burni_op_batch *batch);
+void burni_ops_discard(burni_op_batch *batch);
+/* As burni_op_find, with the ops of a batch (NULL: none) besides those that are visible. */
+const burni_op *burni_op_find_staged(const burni_op_batch *batch, uint64_t id);
 
 /* Role of input i (a variadic op's last role repeats) and of output j. */
 const burn_role *burni_op_role_in(const burni_op *op, uint32_t i);

@@ -172,6 +172,8 @@ typedef struct burni_thread {
     struct burni_stream *holding; /* the stream whose lock this thread has, NULL: none */
     uint32_t no_grad;
     uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
+    uint32_t nested;      /* decompositions inside each other */
+    burni_cause *endless; /* they were too many: what is emitted fails until the outermost ends */
     uint32_t watch; /* BURNI_WATCH_*; not 0: pointwise ops take the long way, where it is looked */
     uint32_t math;  /* BURN_MATH_*, for calls from here on */
     uint32_t n_tags;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * service.c - "flex.kernel/1": what kernels of extensions may use, as <burn_sdk/flex_kernel.h> says.
+ * service.c - "flex.kernel/1": what kernels of extensions may use (<burn_sdk/flex_kernel.h>).
  *
  * Owns the table and the translation of its structs into the backend's own; no kernel. The table is
  * constant after flex_service_init. To add an entry: append it to the header's struct, raise
@@ -76,8 +76,8 @@ static int32_t BURN_CALL gemm_f32(const burn_flex_gemm *g, void *workspace,
 {
     if (!is_sound(g)) {
         return flex_fail(err, BURN_E_INVALID,
-                         "flex: gemm_f32 needs struct_size and sizes that are not negative (m %lld, "
-                         "n %lld, k %lld)",
+                         "flex: gemm_f32 needs struct_size, and sizes that are not negative "
+                         "(m %lld, n %lld, k %lld)",
                          g != NULL ? (long long)g->m : -1, g != NULL ? (long long)g->n : -1,
                          g != NULL ? (long long)g->k : -1);
     }

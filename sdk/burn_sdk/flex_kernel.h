@@ -3,8 +3,8 @@
  * flex_kernel.h - what the CPU backend offers to kernels of extensions: its threads, its f32 matrix
  * product with an epilogue, and what it knows of the CPU.
  *
- * An extension fetches the table with burn_flex_kernel_of(host) where a row is prepared (never in its
- * query: plugins are opened in any order) and states BURN_FLEX_KERNEL_CONTRACT in the `contract`
+ * An extension fetches the table with burn_flex_kernel_of(host) where a row is prepared, never in
+ * its query: plugins are opened in any order. It states BURN_FLEX_KERNEL_CONTRACT in the `contract`
  * field of its row set for "flex". The table lives as long as the process. Fields are only
  * appended; what is newer than revision 1 is read through BURN_HAS.
  */

@@ -41,7 +41,7 @@ static inline void burn_op_finish(burn_op_def *def)
     def->alias_stride = (uint32_t)sizeof(burn_alias);
 }
 
-/* ---- shape rules ------------------------------------------------------------------------------ */
+/* ---- shape rules ----------------------------------------------------------------------------- */
 
 static inline int burn_meta_same_shape(const burn_meta *a, const burn_meta *b)
 {
@@ -86,7 +86,7 @@ static inline int32_t burn_check_same_shape(const char *op, const char *name_a, 
                             burn_shape_text(second, sizeof(second), b));
 }
 
-/* ---- samples ---------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static inline void burn_sample_begin(burn_sample *s, const char *name, double tolerance,
                                      double grad_tolerance)
