@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * inject.c - failures on demand: late work, a kernel that fails, a device that is lost.
+ * inject.c - failures on demand: late work, a kernel that fails or computes wrongly, a device that
+ * is lost.
  *
  * README.md lists the options. A failing kernel reports through the fault word like any other; a
  * lost device stays lost. Counters belong to the device and are shared by its queues' workers.
@@ -13,17 +14,17 @@
 #include <time.h>
 
 /* "<op id>:<n>" */
-static int32_t read_fail_op(mock_inject *inject, burn_err *err)
+static int32_t read_launch(const char *name, uint64_t *op, uint64_t *at, burn_err *err)
 {
-    const char *text = mock_host->option("MOCK_FAIL_OP");
+    const char *text = mock_host->option(name);
     const char *rest = NULL;
     if (text == NULL) {
         return BURN_OK;
     }
-    if (!mock_parse_number(text, ':', &inject->fail_op, &rest) || *rest != ':' ||
-        !mock_parse_number(rest + 1, '\0', &inject->fail_at, &rest)) {
+    if (!mock_parse_number(text, ':', op, &rest) || *rest != ':' ||
+        !mock_parse_number(rest + 1, '\0', at, &rest)) {
         return burn_plugin_fail(err, BURN_E_INVALID,
-                                "mock: option MOCK_FAIL_OP is \"%.60s\"; write <op id>:<n>", text);
+                                "mock: option %s is \"%.60s\"; write <op id>:<n>", name, text);
     }
     return BURN_OK;
 }
@@ -32,11 +33,17 @@ int32_t mock_inject_read(mock_inject *inject, burn_err *err)
 {
     atomic_init(&inject->launches, 0);
     atomic_init(&inject->fail_launches, 0);
+    atomic_init(&inject->wrong_launches, 0);
     int32_t code = mock_number_option("MOCK_DELAY_US", &inject->delay_us, err);
     if (code == BURN_OK) {
         code = mock_number_option("MOCK_LOSE_AFTER", &inject->lose_after, err);
     }
-    return code == BURN_OK ? read_fail_op(inject, err) : code;
+    if (code == BURN_OK) {
+        code = read_launch("MOCK_FAIL_OP", &inject->fail_op, &inject->fail_at, err);
+    }
+    return code == BURN_OK
+               ? read_launch("MOCK_WRONG_OP", &inject->wrong_op, &inject->wrong_at, err)
+               : code;
 }
 
 static int is_key(const char *name, const char *key, size_t length)
@@ -82,4 +89,17 @@ int mock_inject_failure(mock_item *item)
         return 1;
     }
     return 0;
+}
+
+void mock_inject_error(mock_item *item)
+{
+    mock_inject *inject = &mock_queue_device(item->queue)->inject;
+    const mock_operand *out = mock_out(item);
+    if (item->op == 0 || item->op != inject->wrong_op || item->n_out == 0 ||
+        atomic_fetch_add(&inject->wrong_launches, 1) + 1 != inject->wrong_at ||
+        burn_dims_count(out->rank, out->dims) == 0) {
+        return;
+    }
+    /* The exponent of a float, high bits of an integer: 1.0f becomes 8.5e37f. */
+    out->data[out->size - 1] ^= 0x41;
 }

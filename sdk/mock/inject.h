@@ -22,9 +22,12 @@ typedef struct mock_inject {
     uint64_t delay_us;   /* the worker sleeps before each item; 0: it only yields */
     uint64_t fail_op;    /* the id of an op ... */
     uint64_t fail_at;    /* ... whose n-th launch fails */
+    uint64_t wrong_op;   /* the id of an op ... */
+    uint64_t wrong_at;   /* ... whose n-th launch computes its first element wrongly */
     uint64_t lose_after; /* the device is lost at its n-th launch */
     atomic_uint_fast64_t launches;
     atomic_uint_fast64_t fail_launches;
+    atomic_uint_fast64_t wrong_launches;
 } mock_inject;
 
 /* Reads the host's options. [init] */
@@ -35,5 +38,8 @@ uint64_t *mock_inject_option(mock_inject *inject, const char *key, size_t length
 void mock_inject_delay(const struct burn_backend_device *dev);
 /* 1 when a failure came instead of the kernel. [worker] */
 int mock_inject_failure(struct mock_item *item);
+
+/* After the kernel: spoils its result when that was asked for. [worker] */
+void mock_inject_error(struct mock_item *item);
 
 #endif /* BURN_SDK_MOCK_INJECT_H */

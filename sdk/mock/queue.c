@@ -163,6 +163,9 @@ static void run_one(burn_queue *queue, mock_item *item)
 #endif /* MOCK_INJECT */
     if (!skip) {
         item->run(item);
+#ifdef MOCK_INJECT
+        mock_inject_error(item);
+#endif /* MOCK_INJECT */
     }
     if (release_pins(item)) {
         (void)snprintf(text, sizeof(text),
