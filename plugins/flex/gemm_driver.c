@@ -16,11 +16,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Columns of B that one task packs at a time, at most; A's packed block in floats, at most. */
-#define CHUNK_COLUMNS 256
-#define PACKED_A_FLOATS (INT64_C(4) << 20)
-/* Rows of A that pass by one panel of B; a multiple of every tile's rows. */
-#define CACHED_ROWS 384
+/* Columns of B that one task packs at a time, at most. */
+#define CHUNK_COLUMNS 512
 /* Products up to this many multiply-adds, or with few rows, go the direct way. */
 #define DIRECT_WORK (INT64_C(256) * 256 * 256)
 /* Floats of C that the direct way finishes at a time. */
@@ -51,21 +48,17 @@ static int64_t round_up(int64_t x, int64_t to)
     return (x + to - 1) / to * to;
 }
 
-/* How a product is cut. */
+/* How a product is cut: tasks are columns by rows, each for all of k. */
 typedef struct plan {
     const flex_gemm *g;
     const flex_gemm_kernels *kernels;
-    int64_t block_rows; /* of A packed at a time */
-    int64_t chunk;      /* columns of a task */
-    int64_t task_rows;  /* rows of a task */
-    int64_t a_floats;
-    int64_t b_floats; /* of each slot */
-    float *packed_a;
-    float *packed_b;
-    int64_t row0; /* the current block */
-    int64_t rows;
+    int64_t task_columns;
+    int64_t task_rows;
+    int64_t slot_floats; /* a panel of A and the columns of B */
     int64_t n_chunks;
     int64_t n_tasks;
+    int in_place; /* A is read where it lies */
+    float *memory;
     atomic_llong next;
 } plan;
 
@@ -79,29 +72,27 @@ static int is_direct(const flex_gemm *g, const flex_gemm_kernels *kernels)
 
 static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
 {
-    int64_t mr = flex_gemm_table()->mr;
-    int64_t nr = flex_gemm_table()->nr;
     p->g = g;
     p->kernels = flex_gemm_table();
+    int64_t mr = p->kernels->mr;
+    int64_t nr = p->kernels->nr;
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
-    int64_t k = g->k > 0 ? g->k : 1;
-    p->block_rows = PACKED_A_FLOATS / k / mr * mr;
-    p->block_rows = p->block_rows < mr ? mr : p->block_rows;
-    p->block_rows = min64(p->block_rows, round_up(m, mr));
-    int64_t wanted = threads > 1 ? (int64_t)threads * 2 : 1;
-    p->chunk = min64(CHUNK_COLUMNS, round_up(n, nr));
-    while (p->chunk > 2 * nr && (n + p->chunk - 1) / p->chunk < wanted) {
-        p->chunk = round_up(p->chunk / 2, nr);
+    int64_t kc = min64(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
+    p->in_place = g->acs == 1 && g->aseg == 0;
+    p->task_rows = round_up(m, mr);
+    p->task_columns = min64(CHUNK_COLUMNS, round_up(n, nr));
+    int64_t wanted = threads > 1 ? (int64_t)threads : 1;
+    while (p->task_columns > 8 * nr && (n + p->task_columns - 1) / p->task_columns < wanted) {
+        p->task_columns = round_up(p->task_columns / 2, nr);
     }
-    int64_t chunks = (n + p->chunk - 1) / p->chunk;
-    p->task_rows = p->block_rows;
-    if (chunks < wanted) {
-        int64_t parts = (wanted + chunks - 1) / chunks;
-        p->task_rows = round_up((p->block_rows + parts - 1) / parts, mr);
+    p->n_chunks = (n + p->task_columns - 1) / p->task_columns;
+    if (p->n_chunks < wanted) {
+        int64_t parts = (wanted + p->n_chunks - 1) / p->n_chunks;
+        p->task_rows = round_up((m + parts - 1) / parts, mr);
     }
-    p->a_floats = round_up(p->block_rows * k, 16);
-    p->b_floats = round_up(p->chunk * min64(k, FLEX_GEMM_KC) + FLEX_NR_MAX, 16);
+    p->n_tasks = p->n_chunks * ((m + p->task_rows - 1) / p->task_rows);
+    p->slot_floats = round_up((p->task_columns + mr) * kc + FLEX_NR_MAX, 16);
 }
 
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
@@ -111,10 +102,7 @@ uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
     }
     plan p;
     make_plan(&p, g, threads);
-    /* Rounded up, so that a product with fewer rows or columns never needs more. */
-    int64_t a_floats = g->m * g->k > PACKED_A_FLOATS ? PACKED_A_FLOATS : 0;
-    a_floats = a_floats > p.a_floats ? a_floats : p.a_floats;
-    return (uint64_t)(a_floats + p.b_floats * (int64_t)threads) * sizeof(float);
+    return (uint64_t)(p.slot_floats * (int64_t)threads) * sizeof(float);
 }
 
 /* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
@@ -379,98 +367,89 @@ static void direct_parallel(const flex_gemm *g, uint32_t threads)
     flex_parallel((uint32_t)((g->n + job.chunk - 1) / job.chunk), direct_task, &job);
 }
 
-/* Packs one panel (mr rows, all k) of the current block of A. */
-static void pack_a_task(void *ctx, uint32_t task)
+/* All tiles of rows i .. i+rows (at most mr) with the packed columns j0 .. j0+n. */
+static void run_rows(const plan *p, int64_t i, int64_t rows, int64_t j0, int64_t n, int64_t k0,
+                     int64_t kc, float *slot)
 {
-    plan *p = ctx;
-    int64_t mr = p->kernels->mr;
-    int64_t i = (int64_t)task * mr;
-    int64_t rows = min64(mr, p->rows - i);
-    float *dst = p->packed_a + i * p->g->k;
-    for (int64_t k0 = 0; k0 < p->g->k; k0 += FLEX_GEMM_KC) {
-        int64_t kc = min64(FLEX_GEMM_KC, p->g->k - k0);
-        pack_a_panel(p->g, p->kernels, p->row0 + i, rows, k0, kc, dst + k0 * mr);
-    }
-}
-
-/*
- * All tiles of rows i0 .. i1 of the block with the packed columns j0 .. j0+n. A panel of B stays in
- * the first cache while the rows pass by, and so many rows stay in the second.
- */
-static void run_block(plan *p, int64_t i0, int64_t i1, int64_t j0, int64_t n, int64_t k0,
-                      int64_t kc, const float *packed_b)
-{
+    const flex_gemm *g = p->g;
     const flex_gemm_kernels *kernels = p->kernels;
     int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
+    float *panel = slot;
+    const float *packed_b = slot + mr * kc;
+    flex_tile t = {.kc = kc, .ldb = nr};
+    flex_tile_fn fn = kernels->packed;
+    if (p->in_place) {
+        t.a = g->a + i * g->ars + k0;
+        t.ars = g->ars;
+        fn = rows == mr ? kernels->strip : kernels->tile[rows][2];
+    } else {
+        pack_a_panel(g, kernels, i, rows, k0, kc, panel);
+        t.a = panel;
+    }
     for (int64_t j = 0; j < n; j += nr) {
-        flex_tile t = {.kc = kc, .b = packed_b + j * kc, .ldb = nr};
-        for (int64_t i = i0; i < i1; i += mr) {
-            t.a = p->packed_a + i * p->g->k + k0 * mr;
-            run_tile(p->g, kernels, &t, p->row0 + i, min64(mr, i1 - i), j0 + j, min64(nr, n - j),
-                     k0, kernels->packed);
-        }
+        t.b = packed_b + j * kc;
+        run_tile(g, kernels, &t, i, rows, j0 + j, min64(nr, n - j), k0, fn);
     }
 }
 
-static void blocked_task(plan *p, int64_t task, float *packed_b)
+static void pack_b(const plan *p, int64_t j0, int64_t n, int64_t k0, int64_t kc, float *dst)
 {
+    const flex_gemm *g = p->g;
     int64_t nr = p->kernels->nr;
-    int64_t j0 = (task % p->n_chunks) * p->chunk;
-    int64_t n = min64(p->chunk, p->g->n - j0);
+    if (g->pack_b == NULL && g->bcs == 1) {
+        p->kernels->pack_panels(dst, g->b + k0 * g->brs + j0, g->brs, n, kc);
+        return;
+    }
+    for (int64_t j = 0; j < n; j += nr) {
+        pack_b_panel(g, p->kernels, j0 + j, min64(nr, n - j), k0, kc, dst + j * kc);
+    }
+}
+
+static void blocked_task(const plan *p, int64_t task, float *slot)
+{
+    const flex_gemm *g = p->g;
+    int64_t mr = p->kernels->mr;
+    int64_t j0 = (task % p->n_chunks) * p->task_columns;
+    int64_t n = min64(p->task_columns, g->n - j0);
     int64_t i0 = (task / p->n_chunks) * p->task_rows;
-    int64_t i1 = min64(i0 + p->task_rows, p->rows);
+    int64_t i1 = min64(i0 + p->task_rows, g->m);
     int64_t k0 = 0;
     do {
-        int64_t kc = min64(FLEX_GEMM_KC, p->g->k - k0);
-        for (int64_t j = 0; j < n; j += nr) {
-            pack_b_panel(p->g, p->kernels, j0 + j, min64(nr, n - j), k0, kc, packed_b + j * kc);
-        }
-        for (int64_t i = i0; i < i1; i += CACHED_ROWS) {
-            int64_t i_end = min64(i + CACHED_ROWS, i1);
-            run_block(p, i, i_end, j0, n, k0, kc, packed_b);
-            if (k0 + kc >= p->g->k) {
-                finish_block(p->g, p->row0 + i, i_end - i, j0, n);
+        int64_t kc = min64(FLEX_GEMM_KC, g->k - k0);
+        pack_b(p, j0, n, k0, kc, slot + mr * kc);
+        for (int64_t i = i0; i < i1; i += mr) {
+            int64_t rows = min64(mr, i1 - i);
+            run_rows(p, i, rows, j0, n, k0, kc, slot);
+            if (k0 + kc >= g->k) {
+                finish_block(g, i, rows, j0, n);
             }
         }
         k0 += FLEX_GEMM_KC;
-    } while (k0 < p->g->k);
+    } while (k0 < g->k);
 }
 
-/* A slot owns one buffer for B and takes tasks until none is left. */
+/* A slot owns one piece of the memory and takes tasks until none is left. */
 static void slot_task(void *ctx, uint32_t slot)
 {
     plan *p = ctx;
-    float *packed_b = p->packed_b + (int64_t)slot * p->b_floats;
+    float *memory = p->memory + (int64_t)slot * p->slot_floats;
     for (;;) {
         int64_t task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
         if (task >= p->n_tasks) {
             return;
         }
-        blocked_task(p, task, packed_b);
+        blocked_task(p, task, memory);
     }
 }
 
 static void run_plan(plan *p, void *memory, uint32_t threads)
 {
-    const flex_gemm *g = p->g;
-    int64_t mr = p->kernels->mr;
-    p->packed_a = memory;
-    p->packed_b = p->packed_a + p->a_floats;
-    p->n_chunks = (g->n + p->chunk - 1) / p->chunk;
-    for (p->row0 = 0; p->row0 < g->m; p->row0 += p->block_rows) {
-        p->rows = min64(p->block_rows, g->m - p->row0);
-        p->n_tasks = p->n_chunks * ((p->rows + p->task_rows - 1) / p->task_rows);
-        atomic_init(&p->next, 0);
-        uint32_t panels = (uint32_t)((p->rows + mr - 1) / mr);
-        if (threads > 1) {
-            flex_parallel(panels, pack_a_task, p);
-            flex_parallel(threads, slot_task, p);
-            continue;
-        }
-        for (uint32_t i = 0; i < panels; i++) {
-            pack_a_task(p, i);
-        }
+    p->memory = memory;
+    atomic_init(&p->next, 0);
+    if (threads > 1) {
+        flex_parallel(threads, slot_task, p);
+    } else {
         slot_task(p, 0);
     }
 }

@@ -44,6 +44,8 @@ typedef struct flex_gemm_kernels {
     uint32_t nr;
     /* Full tile from packed panels: A [kc][mr], B [kc][nr]. */
     flex_tile_fn packed;
+    /* Full tile from A as it lies (dense along k) and a packed panel of B. */
+    flex_tile_fn strip;
     /* tile[rows][v]: rows 1..mr, v = 1 for nr/2 columns, 2 for nr; A and B as they lie. */
     flex_tile_fn tile[FLEX_MR_MAX + 1][3];
     /* dst[k * ld + j] = rows[j][k] for j < n; zero for n <= j < ld. */
@@ -51,6 +53,8 @@ typedef struct flex_gemm_kernels {
     /* dst[k * ld + j] = src[k * stride + j] for j < n; zero for n <= j < ld. */
     void (*pack_copy)(float *dst, int64_t ld, const float *src, int64_t stride, int64_t n,
                       int64_t kc);
+    /* Panels [kc][nr] side by side from rows of n columns: as pack_copy for each of them. */
+    void (*pack_panels)(float *dst, const float *src, int64_t stride, int64_t n, int64_t kc);
     /*
      * dst[k * ld + start[r] + i] = src[offset[k] + from[r] + i] for each of the runs. Reads up to
      * ld elements from the start of each run and writes up to ld past the end of dst.

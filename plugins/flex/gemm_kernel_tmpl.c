@@ -30,6 +30,11 @@
 #define ROWS(X) X(1) X(2) X(3) X(4)
 #endif
 #define NR (2 * VL)
+/* Steps along k per turn of the loop, and how far ahead the packed panels are fetched. */
+#define UNROLL 4
+#define FETCH_STEPS 8
+/* Rows ahead that the packing of whole rows asks for. */
+#define PACK_AHEAD 4
 
 typedef float vec __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -90,71 +95,107 @@ INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[MR][2])
     }
 }
 
+/* What a tile asks of the caches while it sums. */
+enum { FETCH_NONE = 0, FETCH_PACKED = 1 };
+
 /*
- * The sum over k. Rows are reached by one pointer per three, so that addresses need few registers;
- * the loop is unrolled because scalar steps compete with multiply-adds for ports.
+ * One step along k. Rows are reached by one pointer per three, so that addresses need few
+ * registers.
  */
-INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int prefetch,
+INLINE void step_k(int rows, int nv, int64_t ars, const float *const *a, const float *b,
+                   vec acc[MR][2])
+{
+    vec b0 = load(b);
+    vec b1 = nv > 1 ? load(b + VL) : b0;
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++) {
+        vec x = splat(a[i / 3][(i % 3) * ars]);
+        acc[i][0] = fused(x, b0, acc[i][0]);
+        if (nv > 1) {
+            acc[i][1] = fused(x, b1, acc[i][1]);
+        }
+    }
+}
+
+/* UNROLL steps: scalar instructions compete with multiply-adds for ports, so there are few. */
+INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
+                    const float **a, const float **b, vec acc[MR][2])
+{
+#pragma GCC unroll 4
+    for (int u = 0; u < count; u++) {
+        if (fetch != FETCH_NONE) {
+            __builtin_prefetch(*b + (FETCH_STEPS + u) * NR);
+            __builtin_prefetch(*b + (FETCH_STEPS + u) * NR + NR - VL);
+            if (acs != 1) {
+                __builtin_prefetch(a[0] + (2 * FETCH_STEPS + u) * MR);
+            }
+        }
+        const float *at[4] = {a[0] + u * acs, a[1] + u * acs, a[2] + u * acs, a[3] + u * acs};
+        step_k(rows, nv, ars, at, *b + u * ldb, acc);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        a[i] += count * acs;
+    }
+    *b += count * ldb;
+}
+
+/* The sum over k. The lines of C are asked for one row at a time, so that they hold up nobody. */
+INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
                   const flex_tile *t, vec acc[MR][2])
 {
     const float *a[4] = {t->a, t->a + 3 * ars, t->a + 6 * ars, t->a + 9 * ars};
     const float *b = t->b;
-#pragma GCC unroll 2
-    for (int64_t k = 0; k < t->kc; k++) {
-        if (prefetch) {
-            __builtin_prefetch(b + 8 * NR);
-            __builtin_prefetch(b + 8 * NR + VL);
+    int64_t k = 0;
+    if (fetch != FETCH_NONE) {
+        const float *c = t->c;
+        for (int i = 0; i < rows && k + UNROLL <= t->kc; i++, k += UNROLL) {
+            __builtin_prefetch(c, 1);
+            __builtin_prefetch(c + NR - 1, 1);
+            c += t->ldc;
+            steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
         }
-        vec b0 = load(b);
-        vec b1 = nv > 1 ? load(b + VL) : b0;
-#pragma GCC unroll 12
-        for (int i = 0; i < rows; i++) {
-            vec x = splat(a[i / 3][(i % 3) * ars]);
-            acc[i][0] = fused(x, b0, acc[i][0]);
-            if (nv > 1) {
-                acc[i][1] = fused(x, b1, acc[i][1]);
-            }
-        }
-#pragma GCC unroll 4
-        for (int i = 0; i < (rows + 2) / 3; i++) {
-            a[i] += acs;
-        }
-        b += ldb;
+    }
+    for (; k + UNROLL <= t->kc; k += UNROLL) {
+        steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
+    }
+    for (; k < t->kc; k++) {
+        steps_k(1, rows, nv, ars, acs, ldb, FETCH_NONE, a, &b, acc);
     }
 }
 
-INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int prefetch,
+INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
                  const flex_tile *t)
 {
     vec acc[MR][2];
-    if (prefetch) {
-        for (int i = 0; i < rows; i++) {
-            __builtin_prefetch(t->c + i * t->ldc, 1);
-            __builtin_prefetch(t->c + i * t->ldc + NR - 1, 1);
-        }
-    }
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++) {
         acc[i][0] = (vec){0};
         acc[i][1] = (vec){0};
     }
-    sum_k(rows, nv, ars, acs, ldb, prefetch, t, acc);
+    sum_k(rows, nv, ars, acs, ldb, fetch, t, acc);
     finish(rows, nv, t, acc);
 }
 
 static void packed(const flex_tile *t)
 {
-    tile(MR, 2, 1, MR, NR, 1, t);
+    tile(MR, 2, 1, MR, NR, FETCH_PACKED, t);
+}
+
+/* A as it lies, B packed. */
+static void strip(const flex_tile *t)
+{
+    tile(MR, 2, t->ars, 1, NR, FETCH_PACKED, t);
 }
 
 #define TILE_FN(rows)                                                                              \
     static void tile_##rows##_1(const flex_tile *t)                                                \
     {                                                                                              \
-        tile(rows, 1, t->ars, 1, t->ldb, 0, t);                                                  \
+        tile(rows, 1, t->ars, 1, t->ldb, FETCH_NONE, t);                                                  \
     }                                                                                              \
     static void tile_##rows##_2(const flex_tile *t)                                                \
     {                                                                                              \
-        tile(rows, 2, t->ars, 1, t->ldb, 0, t);                                                  \
+        tile(rows, 2, t->ars, 1, t->ldb, FETCH_NONE, t);                                                  \
     }
 ROWS(TILE_FN)
 
@@ -204,13 +245,6 @@ static void pack_rows(float *dst, int64_t ld, const float *const *rows, int64_t 
 static void pack_copy(float *dst, int64_t ld, const float *src, int64_t stride, int64_t n,
                       int64_t kc)
 {
-    if (n == NR && ld == NR) {
-        for (int64_t k = 0; k < kc; k++) {
-            store(dst + k * NR, load(src + k * stride));
-            store(dst + k * NR + VL, load(src + k * stride + VL));
-        }
-        return;
-    }
     for (int64_t k = 0; k < kc; k++) {
         float *d = dst + k * ld;
         for (int64_t j = 0; j < n; j++) {
@@ -219,6 +253,25 @@ static void pack_copy(float *dst, int64_t ld, const float *src, int64_t stride, 
         for (int64_t j = n; j < ld; j++) {
             d[j] = 0.0F;
         }
+    }
+}
+
+/* Whole rows at a time, since they are what memory fetches well; the next ones are asked for. */
+static void pack_panels(float *dst, const float *src, int64_t stride, int64_t n, int64_t kc)
+{
+    int64_t full = n - n % NR;
+    for (int64_t k = 0; k < kc; k++) {
+        const float *s = src + k * stride;
+        float *d = dst + k * NR;
+        for (int64_t j = 0; j < full; j += NR) {
+            __builtin_prefetch(s + PACK_AHEAD * stride + j);
+            __builtin_prefetch(s + PACK_AHEAD * stride + j + VL);
+            store(d + j * kc, load(s + j));
+            store(d + j * kc + VL, load(s + j + VL));
+        }
+    }
+    if (full < n) {
+        pack_copy(dst + full * kc, NR, src + full, stride, n - full, kc);
     }
 }
 
@@ -246,8 +299,10 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .mr = MR,
     .nr = NR,
     .packed = packed,
+    .strip = strip,
     .tile = {ROWS(TILE_ENTRY)},
     .pack_rows = pack_rows,
     .pack_copy = pack_copy,
+    .pack_panels = pack_panels,
     .pack_runs = pack_runs,
 };
