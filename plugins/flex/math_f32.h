@@ -3,10 +3,11 @@
  * math_f32.h - elementary functions of f32 as straight-line code, at most 2 ulp off.
  *
  * No branches, no calls, no table: the compiler turns a loop over one of these into vector code,
- * and every lane and every tail element gets the same operations, hence the same bits. exp, tanh,
- * sigmoid, erf work in f32; the rest in f64, which makes accuracy a non-issue. NaN, infinities,
- * zeros and subnormals come out as in C's libm. sin, cos and tan are good up to FLEX_TRIG_MAX;
- * callers redo larger arguments with libm. To add a function: write it like these, then its row.
+ * and every lane and every tail element gets the same operations, hence the same bits. exp, log,
+ * tanh, sigmoid, erf work in f32; the rest in f64, which makes accuracy a non-issue. NaN,
+ * infinities, zeros and subnormals come out as in C's libm. sin, cos and tan are good up to
+ * FLEX_TRIG_MAX; callers redo larger arguments with libm. To add a function: write it like these,
+ * then its row.
  */
 #ifndef BURN_PLUGINS_FLEX_MATH_F32_H
 #define BURN_PLUGINS_FLEX_MATH_F32_H
@@ -17,15 +18,19 @@
 
 #define FM_INLINE static inline __attribute__((always_inline))
 
-#if defined(__FMA__)
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define FM_HAS_FMA 1
 #define FM_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
 #define FM_FMAD(a, b, c) __builtin_fma((a), (b), (c))
 #else
+#define FM_HAS_FMA 0
 #define FM_FMA(a, b, c) ((a) * (b) + (c))
 #define FM_FMAD(a, b, c) ((a) * (b) + (c))
 #endif
 
+/* Up to where sin, cos and tan reduce their angle in f64, and where in f32 (needs a fused add). */
 #define FLEX_TRIG_MAX 1048576.0f
+#define FLEX_TRIG_NEAR (FM_HAS_FMA ? 32768.0f : -1.0f)
 
 FM_INLINE uint32_t fm_bits(float x)
 {
@@ -240,9 +245,33 @@ FM_INLINE double fm_exp_d(double x)
     return p * fm_double(scale);
 }
 
+/*
+ * x = m 2^k as above. log(1 + f) = f - f^2/2 + f^3 p(f); p: weighted least squares towards the least
+ * largest relative error, on m - 1 in [sqrt(1/2) - 1, sqrt(2) - 1].
+ */
 FM_INLINE float fm_log(float x)
 {
-    return (float)fm_log_d((double)x);
+    int is_small = x < 0x1p-126f;
+    float scaled = is_small ? x * 0x1p+23f : x;
+    uint32_t bits = fm_bits(scaled) + (0x3f800000u - 0x3f3504f3u);
+    float k = (float)((int32_t)(bits >> 23) - (is_small ? 127 + 23 : 127));
+    float f = fm_float((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    float z = f * f;
+    float p = -7.8595541418e-02f;
+    p = FM_FMA(p, f, 1.2881635129e-01f);
+    p = FM_FMA(p, f, -1.3128770888e-01f);
+    p = FM_FMA(p, f, 1.4181195199e-01f);
+    p = FM_FMA(p, f, -1.6624552011e-01f);
+    p = FM_FMA(p, f, 2.0002286136e-01f);
+    p = FM_FMA(p, f, -2.5000810623e-01f);
+    p = FM_FMA(p, f, 3.3333316445e-01f);
+    float y = FM_FMA(p * f, z, k * 0x1.7f7d1cp-20f);
+    y = FM_FMA(-0.5f, z, y);
+    y = FM_FMA(k, 0x1.62e4p-1f, f + y);
+    y = x == 0.0f ? -INFINITY : y;
+    y = x < 0.0f ? NAN : y;
+    y = x == INFINITY ? x : y;
+    return x != x ? x : y;
 }
 
 FM_INLINE float fm_log1p(float x)
@@ -328,6 +357,32 @@ FM_INLINE float fm_sin_turned(float x, uint64_t quarter)
     double z = r * r;
     double y = (n & 1) != 0 ? fm_cos_core(z) : fm_sin_core(r, z);
     return (float)fm_double(fm_bits64(y) ^ ((n & 2) << 62));
+}
+
+/*
+ * The same for |x| <= FLEX_TRIG_NEAR, in f32: pi/2 in three parts. The first product and its
+ * difference to x are exact, since both are multiples of 2^-24 (2^-23 from 1 on) and the difference
+ * is below 1. Polynomials as for log, in z = r^2.
+ */
+FM_INLINE float fm_sin_near(float x, uint32_t quarter)
+{
+    const float magic = 12582912.0f;
+    float shifted = FM_FMA(x, 0x1.45f306p-1f, magic);
+    float n = shifted - magic;
+    float r = FM_FMA(n, -0x1.921fb6p+0f, x);
+    r = FM_FMA(n, 0x1.777a5cp-25f, r);
+    r = FM_FMA(n, 0x1.ee59dap-50f, r);
+    float z = r * r;
+    float s = FM_FMA(-1.9516010070e-04f, z, 8.3321686834e-03f);
+    s = FM_FMA(s, z, -1.6666655242e-01f);
+    s = FM_FMA(s * z, r, r);
+    float c = FM_FMA(2.4437005777e-05f, z, -1.3887354871e-03f);
+    c = FM_FMA(c, z, 4.1666645557e-02f);
+    c = FM_FMA(c * z, z, FM_FMA(-0.5f, z, 1.0f));
+    uint32_t q = fm_bits(shifted) + quarter;
+    float y = (q & 1) != 0 ? c : s;
+    y = fm_float(fm_bits(y) ^ ((q & 2) << 30));
+    return quarter == 0 && x == 0.0f ? x : y;
 }
 
 FM_INLINE float fm_sin(float x)

@@ -24,67 +24,109 @@ extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
 extern const flex_random_table ISA_NAME(flex_random_table_);
 
 /*
- * The vector reduction of an angle is exact up to FLEX_TRIG_MAX; larger ones, infinities and NaN
- * are done again one by one. Inputs are kept, since the output may be the same array.
+ * Angles are reduced in f32 where that is exact enough, else in f64; where that ends too, and for
+ * infinities and NaN, libm does them one by one. Inputs are kept, since the output may be the same
+ * array.
  */
-static void trig_runs(float *z, const float *x, uint64_t n, void (*run)(float *, const float *),
-                      float (*exact)(float))
+enum { TRIG_RUN = 64 };
+
+typedef struct trig {
+    void (*near)(float *z, const float *x);
+    void (*wide)(float *z, const float *x);
+    float (*exact)(float x);
+} trig;
+
+/* Is any of them above the limit, or NaN? */
+static int any_above(const float *x, float limit)
 {
-    enum { RUN = 64 };
-    for (uint64_t i = 0; i < n; i += RUN) {
-        uint64_t m = n - i < RUN ? n - i : RUN;
-        float in[RUN] = {0};
-        float out[RUN];
-        memcpy(in, x + i, m * sizeof(float));
-        run(out, in);
-        int large = 0;
-        for (uint32_t k = 0; k < RUN; k++) {
-            large |= !(fm_abs(in[k]) <= FLEX_TRIG_MAX);
+    int found = 0;
+    for (uint32_t k = 0; k < TRIG_RUN; k++) {
+        found |= !(fm_abs(x[k]) <= limit);
+    }
+    return found;
+}
+
+/* The same element gets the same bits, whatever its neighbours are. */
+static void trig_run(float *out, const float *in, uint64_t m, const trig *t)
+{
+    t->near(out, in);
+    if (!any_above(in, FLEX_TRIG_NEAR)) {
+        return;
+    }
+    float wide[TRIG_RUN];
+    t->wide(wide, in);
+    for (uint64_t k = 0; k < m; k++) {
+        float a = fm_abs(in[k]);
+        if (!(a <= FLEX_TRIG_NEAR)) {
+            out[k] = a <= FLEX_TRIG_MAX ? wide[k] : t->exact(in[k]);
         }
-        for (uint64_t k = 0; large != 0 && k < m; k++) {
-            out[k] = fm_abs(in[k]) <= FLEX_TRIG_MAX ? out[k] : exact(in[k]);
-        }
-        memcpy(z + i, out, m * sizeof(float));
     }
 }
 
-static void sin_run(float *z, const float *x)
+static uint64_t trig_runs(float *z, const float *x, uint64_t n, const trig *t)
 {
-    for (uint32_t i = 0; i < 64; i++) {
+    for (uint64_t i = 0; i < n; i += TRIG_RUN) {
+        uint64_t m = n - i < TRIG_RUN ? n - i : TRIG_RUN;
+        float in[TRIG_RUN] = {0};
+        float out[TRIG_RUN];
+        memcpy(in, x + i, m * sizeof(float));
+        trig_run(out, in, m, t);
+        memcpy(z + i, out, m * sizeof(float));
+    }
+    return n;
+}
+static void sin_near(float *z, const float *x)
+{
+    for (uint32_t i = 0; i < TRIG_RUN; i++) {
+        z[i] = fm_sin_near(x[i], 0);
+    }
+}
+
+static void sin_wide(float *z, const float *x)
+{
+    for (uint32_t i = 0; i < TRIG_RUN; i++) {
         z[i] = fm_sin(x[i]);
     }
 }
 
-static void cos_run(float *z, const float *x)
+static void cos_near(float *z, const float *x)
 {
-    for (uint32_t i = 0; i < 64; i++) {
+    for (uint32_t i = 0; i < TRIG_RUN; i++) {
+        z[i] = fm_sin_near(x[i], 1);
+    }
+}
+
+static void cos_wide(float *z, const float *x)
+{
+    for (uint32_t i = 0; i < TRIG_RUN; i++) {
         z[i] = fm_cos(x[i]);
     }
 }
 
-static void tan_run(float *z, const float *x)
+static void tan_wide(float *z, const float *x)
 {
-    for (uint32_t i = 0; i < 64; i++) {
+    for (uint32_t i = 0; i < TRIG_RUN; i++) {
         z[i] = fm_tan(x[i]);
     }
 }
 
 static uint64_t run_sin(void *z, const void *x, uint64_t n)
 {
-    trig_runs(z, x, n, sin_run, sinf);
-    return n;
+    static const trig t = {sin_near, sin_wide, sinf};
+    return trig_runs(z, x, n, &t);
 }
 
 static uint64_t run_cos(void *z, const void *x, uint64_t n)
 {
-    trig_runs(z, x, n, cos_run, cosf);
-    return n;
+    static const trig t = {cos_near, cos_wide, cosf};
+    return trig_runs(z, x, n, &t);
 }
 
+/* Of a quotient both parts would be rounded in f32: it is always made in f64. */
 static uint64_t run_tan(void *z, const void *x, uint64_t n)
 {
-    trig_runs(z, x, n, tan_run, tanf);
-    return n;
+    static const trig t = {tan_wide, tan_wide, tanf};
+    return trig_runs(z, x, n, &t);
 }
 
 #define T float
