@@ -270,6 +270,9 @@ static int copy_lines(file_copy *f)
     int after_empty = 0;
     while (fgets(line, sizeof(line), f->in) != NULL) {
         int empty = line[0] == '\n';
+        if (strchr(line, '\n') == NULL && !feof(f->in)) {
+            return 0; /* longer than any line should be */
+        }
         /* What was left out between two empty lines leaves one of them. */
         if (is_left_out(f, line) || (empty && after_empty)) {
             continue;

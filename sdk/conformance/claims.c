@@ -189,10 +189,10 @@ int conf_check_claims(conf_report *report, burn_device *device, const char *path
     return 1;
 }
 
-void conf_check_claims_tried(conf_report *report, burn_device *device)
+void conf_check_claims_tried(conf_report *report, burn_device *device, uint32_t first_op)
 {
     static conf_case c; /* large */
-    for (uint32_t i = 0; i < burn_op_count(); i++) {
+    for (uint32_t i = first_op; i < burn_op_count(); i++) {
         const burn_op_def *def = burn_op_at(i);
         uint64_t set = claimed_dtypes(def);
         for (uint8_t dtype = 1; dtype < 64; dtype++) {

@@ -194,7 +194,7 @@ void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c);
 /* Runs the program again in other modes and compares those lines. */
 void conf_check_modes(conf_report *report, int argc, char **argv);
 /* Every native claim must have been tried by a forward check. */
-void conf_check_claims_tried(conf_report *report, burn_device *device);
+void conf_check_claims_tried(conf_report *report, burn_device *device, uint32_t first_op);
 /* Compares all claims with a stored list, and writes one; 0 when the file fails. */
 int conf_check_claims(conf_report *report, burn_device *device, const char *path);
 int conf_write_claims(burn_device *device, const char *path);
@@ -205,6 +205,7 @@ enum { CONF_PASS = 0, CONF_FAIL = 1, CONF_SKIP = 2 };
 
 struct conf_report {
     const char *device;
+    const char *extension; /* NULL: none was loaded */
     uint64_t n_passed;
     uint64_t n_failed;
     uint64_t n_skipped;

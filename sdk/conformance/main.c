@@ -15,6 +15,7 @@
 typedef struct options {
     const char *device; /* NULL: BURN_DEVICE, or auto */
     const char *op;
+    const char *extension; /* its ops are tried, and no others unless --op names one */
     const char *json;
     const char *junit;
     const char *claims;
@@ -23,6 +24,7 @@ typedef struct options {
     FILE *bits_file;
     uint64_t seed;
     int64_t sample; /* -1: all */
+    uint32_t first_op;
     uint8_t dtype;  /* 0: all */
     uint8_t smoke;
     uint8_t list;
@@ -34,13 +36,14 @@ typedef struct options {
 static const char usage_text[] =
     "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
     "                        [--smoke] [--no-modes] [--list] [--verbose] [--digest]\n"
-    "                        [--claims FILE] [--write-claims FILE]\n"
+    "                        [--extension ID] [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
     "Tries every op of the registry on a device: forward in five layouts and at awkward sizes,\n"
     "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
     "twice and in every mode. --device eval tries the definitions by themselves.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
+    "--extension loads one and tries its ops only, or the one that --op names.\n"
     "--list: what would run. --claims: compares what the device claims with a list;\n"
     "--write-claims writes one. --digest: one number for the bits of all results.\n";
 
@@ -68,6 +71,8 @@ static int set_value(options *o, const char *name, const char *value)
         o->device = value;
     } else if (strcmp(name, "--op") == 0) {
         o->op = value;
+    } else if (strcmp(name, "--extension") == 0) {
+        o->extension = value;
     } else if (strcmp(name, "--json") == 0) {
         o->json = value;
     } else if (strcmp(name, "--junit") == 0) {
@@ -87,6 +92,21 @@ static int set_value(options *o, const char *name, const char *value)
         o->seed = number;
     } else {
         return bad_option(name, "unknown option, or its value is not a number");
+    }
+    return 0;
+}
+
+/* Ops of an extension come behind those that were there. 0, else the exit status. */
+static int load_extension(options *o)
+{
+    burn_err err = BURN_ERR_INIT;
+    if (o->extension == NULL) {
+        return 0;
+    }
+    o->first_op = burn_op_count();
+    if (burn_extension_load(o->extension, &err) != BURN_OK) {
+        (void)fprintf(stderr, "burn-conformance: --extension %s: %s\n", o->extension, err.text);
+        return 2;
     }
     return 0;
 }
@@ -116,6 +136,10 @@ static int parse(int argc, char **argv, options *o)
         } else {
             return bad_option(argv[i], "unknown option, or its value is missing");
         }
+    }
+    int code = load_extension(o);
+    if (code != 0) {
+        return code;
     }
     if (o->op != NULL && burn_op_find(o->op) == NULL) {
         return bad_option(o->op, "no such op");
@@ -307,7 +331,7 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
     }
     burn_device *device = (burn_device *)runner->context;
     if (whole) {
-        conf_check_claims_tried(report, device);
+        conf_check_claims_tried(report, device, o->first_op);
     }
     return (o->claims == NULL || conf_check_claims(report, device, o->claims)) &&
            (o->write_claims == NULL || conf_write_claims(device, o->write_claims));
@@ -315,7 +339,8 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
 
 static void run_ops(const options *o, conf_report *report, conf_runner *runner)
 {
-    for (uint32_t i = 0; i < burn_op_count(); i++) {
+    uint32_t first = o->op == NULL ? o->first_op : 0;
+    for (uint32_t i = first; i < burn_op_count(); i++) {
         const burn_op_def *def = burn_op_at(i);
         if (o->op == NULL || strcmp(o->op, def->name) == 0) {
             run_op(o, report, runner, def);
@@ -363,6 +388,7 @@ int main(int argc, char **argv)
     report.seed = o.seed;
     report.digest = UINT64_C(14695981039346656037);
     report.verbose = o.verbose;
+    report.extension = o.extension;
     run_ops(&o, &report, &runner);
     int written = run_device_checks(&o, &report, &runner, argc, argv) && close_bits(&o);
     status = finish(&o, &report);

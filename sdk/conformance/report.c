@@ -46,6 +46,9 @@ static void print_failure(const conf_report *report, const struct conf_entry *en
     (void)printf("FAIL %s %s %s, sample %u (%s): %s\n", entry->op, entry->dtype, entry->check,
                  (unsigned)entry->sample_index, entry->sample, entry->text);
     (void)printf("     rerun: burn-conformance --device %s --op %s", report->device, entry->op);
+    if (report->extension != NULL) {
+        (void)printf(" --extension %s", report->extension);
+    }
     if (strcmp(entry->dtype, "none") != 0) {
         (void)printf(" --dtype %s --sample %u", entry->dtype, (unsigned)entry->sample_index);
     }

@@ -64,7 +64,7 @@ int main(void)
     for (int i = 0; i < 8 && fine; i++) {
         fine = fabsf(typed[i] - named[i]) < 1e-6f;
     }
-    /* Row 3 4 0 0 has a root mean square of 2.5, so y0 = 1.2, and its slope is (1 - 1.2^2/4)/2.5. */
+    /* In the row 3 4 0 0 the root mean square is 2.5: y0 is 1.2, its slope (1 - 1.44 / 4) / 2.5. */
     fine = fine && fabsf(typed[0] - 1.2f) < 1e-5f && fabsf(slope[0] - 0.256f) < 1e-5f;
     printf("%s\n", fine ? "fine" : "these numbers are wrong");
     burn_grads_free(grads);
