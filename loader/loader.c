@@ -15,6 +15,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Opening is not interrupted; from here on it is worth a line that everybody sees. */
+#define SLOW_MS 250.0
+
 enum { LIST_NONE = 0, LIST_BUSY = 1, LIST_DONE = 2 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -264,6 +267,11 @@ int32_t burni_entry_open(burni_entry *e, burn_err *err)
         burni_log(BURN_LOG_DEBUG, "loader", "%s: %s after %.3f ms%s%s", e->manifest.id,
                   code == BURN_OK ? "open" : "not usable", ms, code == BURN_OK ? "" : ": ",
                   code == BURN_OK ? "" : e->reason);
+        if (ms >= SLOW_MS) {
+            burni_log(BURN_LOG_WARN, "loader",
+                      "%s: opening the plugin took %.0f ms; ask its vendor to do less in "
+                      BURN_PLUGIN_SYMBOL, e->manifest.id, ms);
+        }
     }
     if (code != BURN_OK) {
         (void)report(e, code, err);

@@ -27,7 +27,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FOLDER_FILES 512 /* manifests read from one folder */
+#define FOLDER_FILES 512     /* manifests read from one folder: the first by name */
+#define FOLDER_NAMES 100000 /* names looked at to find these */
 #define PATH_FOLDERS 64  /* folders taken from BURN_PLUGIN_PATH */
 
 typedef struct seen_folder {
@@ -75,23 +76,22 @@ static int is_manifest(const char *name)
     return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".json") == 0;
 }
 
+/* All names are taken before any is left out: which ones are read must not depend on chance. */
 static int32_t list_names(DIR *dir, const char *folder, burni_strings *names)
 {
-    for (const struct dirent *d = readdir(dir); d != NULL; d = readdir(dir)) {
-        if (!is_manifest(d->d_name)) {
-            continue;
-        }
-        if (names->n == FOLDER_FILES) {
-            burni_log(BURN_LOG_WARN, "loader",
-                      "%s holds more than %d manifests; the rest is ignored", folder, FOLDER_FILES);
-            break;
-        }
-        int32_t code = burni_strings_add(names, d->d_name);
+    for (const struct dirent *d = readdir(dir); d != NULL && names->n < FOLDER_NAMES;
+         d = readdir(dir)) {
+        int32_t code = is_manifest(d->d_name) ? burni_strings_add(names, d->d_name) : BURN_OK;
         if (code != BURN_OK) {
             return code;
         }
     }
     burni_strings_sort(names);
+    if (names->n > FOLDER_FILES) {
+        burni_log(BURN_LOG_WARN, "loader",
+                  "%s holds %u manifests; the first %d by name are read, the rest is ignored",
+                  folder, names->n, FOLDER_FILES);
+    }
     return BURN_OK;
 }
 
@@ -99,7 +99,7 @@ static int32_t add_manifests(search *s, const char *folder, DIR *dir)
 {
     burni_strings names = {NULL, 0, 0};
     int32_t code = list_names(dir, folder, &names);
-    for (uint32_t i = 0; code == BURN_OK && i < names.n; i++) {
+    for (uint32_t i = 0; code == BURN_OK && i < names.n && i < FOLDER_FILES; i++) {
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s/%s", folder, names.at[i]);
         if (n > 0 && (size_t)n < sizeof(path)) {

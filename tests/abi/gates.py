@@ -26,10 +26,10 @@ PATCHES = {
     "a field inserted at the start of the plugin's table":
         ("plugin.h", r"(typedef struct burn_plugin \{\n)", r"\1    uint64_t first;\n"),
     "two fields of a call reordered":
-        ("call.h", r"    uint32_t n_in;\n    uint32_t n_out;", "    uint32_t n_out;\n    uint32_t n_in;"),
+        ("call.h", r"(    uint32_t n_in;\n)(    uint32_t n_out;\n)", r"\2\1"),
     "two entries of the device table reordered":
-        ("backend.h", r"(    int32_t\(BURN_CALL \*count\).*?;\n)(.*?)(    int32_t\(BURN_CALL \*probe\)"
-         r".*?;\n)", r"\3\2\1"),
+        ("backend.h", r"(    int32_t\(BURN_CALL \*count\).*?;\n)(.*?)"
+         r"(    int32_t\(BURN_CALL \*probe\).*?;\n)", r"\3\2\1"),
     "a field made narrower":
         ("row.h", r"uint64_t workspace_bytes;", "uint32_t workspace_bytes;"),
     "a field of the same size, but signed":

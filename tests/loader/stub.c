@@ -453,6 +453,12 @@ static void slow(void)
     (void)nanosleep(&t, NULL);
 }
 
+static void very_slow(void)
+{
+    struct timespec t = {0, 300000000};
+    (void)nanosleep(&t, NULL);
+}
+
 /* Uses every service while it is being opened, itself included among those that are asked. */
 static void busy_host(void)
 {
@@ -488,6 +494,7 @@ static const defect defects[] = {
     ROW(virtual_one),    ROW(wrong_major),   ROW(too_new),       ROW(null_required),
     ROW(no_optional),    ROW(ext_op_twice),  ROW(mixed),         ROW(slow),
     ROW(busy_host),      ROW(wide),          ROW(ext_wide),      ROW(only_once),
+    ROW(very_slow),
 };
 
 /* Defects of the query itself; NULL when the name is none of them. */

@@ -39,6 +39,14 @@ static const mistake mistakes[] = {
     {"\"format\":1", "\"format\":2", "format 2 is not known, this library reads format 1"},
     {"\"format\":1", "\"format\":99999999999999999999", "not valid JSON"},
     {"\"format\":1", "\"format\":1e999", "not valid JSON"},
+    {"\"format\":1", "\"format\":1e400", "not valid JSON"},
+    {"\"format\":1", "\"format\":-1", "\"format\" is -1"},
+    {"\"format\":1", "\"format\":9223372036854775808", "not valid JSON"},
+    {"\"format\":1", "\"format\":-9223372036854775808", "\"format\" is -9223372036854775808"},
+    {"\"format\":1", "\"format\":01", "not valid JSON"},
+    {"\"format\":1", "\"format\":0x1", "not valid JSON"},
+    {"\"format\":1", "\"format\":NaN", "not valid JSON"},
+    {"\"format\":1", "\"format\":true", "\"format\" must be a whole number"},
     {"\"id\":\"flex\",", "", "\"id\" is missing"},
     {"\"id\":\"flex\"", "\"id\":7", "\"id\" must be a string"},
     {"\"id\":\"flex\"", "\"id\":\"\"", "\"id\" has 0 bytes; 1 to 63"},
@@ -51,7 +59,19 @@ static const mistake mistakes[] = {
     {"\"name\":\"CPU\"", "\"name\":\"C\\u0000U\"", "not valid JSON"},
     {"\"name\":\"CPU\"", "\"name\":\"\xff\xfe\"", "not valid JSON"},
     {"\"name\":\"CPU\"", "\"name\":\"\xc0\x80\"", "not valid JSON"},
+    {"\"name\":\"CPU\"", "\"name\":\"\\ud800\"", "not valid JSON"},
+    {"\"name\":\"CPU\"", "\"name\":\"\\ud800\\u0041\"", "not valid JSON"},
+    {"\"name\":\"CPU\"", "\"name\":\"\xed\xa0\x80\"", "not valid JSON"},
+    {"\"name\":\"CPU\"", "\"name\":\"\xf4\x90\x80\x80\"", "not valid JSON"},
+    {"\"name\":\"CPU\"", "\"name\":\"C\x01U\"", "not valid JSON"},
+    {"\"name\":\"CPU\"", "\"name\":\"C\\u007fU\"", "holds the control byte 0x7f"},
+    {"\"name\":\"CPU\"", "\"name\":\"C\\u001bU\"", "holds the control byte 0x1b"},
     {"\"name\":\"CPU\"", "\"name\":[\"CPU\"]", "\"name\" must be a string"},
+    {"{\"format\":1,", "\xef\xbb\xbf{\"format\":1,", "not valid JSON"},
+    {"{\"format\":1,", "\xff\xfe{\"format\":1,", "not valid JSON"},
+    {"{\"format\":1,", "{'format':1,", "not valid JSON"},
+    {"{\"format\":1,", "{/* no comments */\"format\":1,", "not valid JSON"},
+    {"\"oldest\":\"0.1\",", "\"oldest\":\"0.1\",\"oldest\":\"0.1\",", "not valid JSON"},
     {"\"kind\":\"backend\"", "\"kind\":\"driver\"", "\"kind\" is \"driver\""},
     {"\"kind\":\"backend\",", "", "\"kind\" is missing"},
     {"\"file\":\"flex.so\"", "\"file\":\"\"", "\"file\" has 0 bytes"},
@@ -62,6 +82,9 @@ static const mistake mistakes[] = {
     {"\"file\":\"flex.so\"", "\"file\":\"a//flex.so\"", "must be a path below the manifest's"},
     {"\"file\":\"flex.so\"", "\"file\":\"a/\"", "must be a path below the manifest's"},
     {"\"file\":\"flex.so\"", "\"file\":\"..\"", "must be a path below the manifest's"},
+    {"\"file\":\"flex.so\"", "\"file\":\"a/..\"", "must be a path below the manifest's"},
+    {"\"file\":\"flex.so\"", "\"file\":\"\\u002e\\u002e/x\"", "must be a path below the"},
+    {"\"file\":\"flex.so\"", "\"file\":\"a\\u0000/../x\"", "not valid JSON"},
     {"\"version\":\"0.1.0\"", "\"version\":0.1", "\"version\" must be a string"},
     {"\"license\":\"MIT OR Apache-2.0\",", "", "\"license\" is missing"},
     {"\"abi\":{\"oldest\":\"0.1\",\"newest\":\"0.3\"}", "\"abi\":\"0.1\"", "\"abi\" must be"},
@@ -166,6 +189,18 @@ static void bombs_are_refused_before_they_are_parsed(void **state)
     assert_int_equal(burni_manifest_parse("[]", 2, &m, &err), BURN_E_FORMAT);
     world_expect(err.text, "must be a JSON object");
     assert_int_equal(burni_manifest_parse("\"\\", 2, &m, &err), BURN_E_FORMAT);
+    /* Raw NUL bytes end nothing, and a file that is all keys is an answer too. */
+    static const char nul[] = "{\"format\":1,\"id\":\"a\0b\"}";
+    assert_int_equal(burni_manifest_parse(nul, sizeof(nul) - 1, &m, &err), BURN_E_FORMAT);
+    burni_text t;
+    burni_text_init(&t, big, sizeof(big));
+    burni_text_add(&t, "{");
+    for (int i = 0; i < 7000; i++) {
+        burni_text_add(&t, "\"%x\":%d,", (unsigned)i, i % 10);
+    }
+    burni_text_add(&t, "\"x\":1}");
+    assert_int_equal(burni_manifest_parse(big, t.used, &m, &err), BURN_E_FORMAT);
+    world_expect(err.text, "\"format\" must be");
     /* Brackets within strings are text. */
     static const char quoted[] = "{\"a\\\"[[[[[[[[[[\":1}";
     assert_int_equal(burni_manifest_parse(quoted, sizeof(quoted) - 1, &m, &err), BURN_E_FORMAT);

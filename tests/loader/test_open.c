@@ -179,6 +179,45 @@ static void b230_files_that_are_no_plugins(void **state)
     }
 }
 
+/* What is no file must not hang, and what leads nowhere must say so. */
+static void b230_special_files(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"pipe", "zero", "loop", "dangling", "terminal"};
+    static const char *const targets[] = {NULL, "/dev/zero", "loop.so", "/nowhere/x.so",
+                                          "/dev/tty"};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        char path[512];
+        (void)snprintf(path, sizeof(path), "%s/%s.so", world_dir, ids[i]);
+        world_manifest(ids[i], "backend", "cpu", 1, "0.1");
+        assert_int_equal(targets[i] != NULL ? symlink(targets[i], path) : mkfifo(path, 0644), 0);
+    }
+    expect_file("pipe", BURN_E_FORMAT, "pipe.so is no regular file, not a shared library");
+    expect_file("zero", BURN_E_FORMAT, "/dev/zero is no regular file, not a shared library");
+    expect_file("loop", BURN_E_IO, "loop.so: Too many levels of symbolic links");
+    expect_file("dangling", BURN_E_IO, "dangling.so: No such file or directory");
+    /* Without a terminal it cannot be opened; with one it is no file. */
+    world_err e;
+    assert_true(burni_loader_open("terminal", NULL, world_err_init(&e)) < 0);
+    world_expect(e.err.text, "/dev/tty");
+}
+
+static void expect_open(const char *id);
+
+static void files_that_cannot_be_read(void **state)
+{
+    (void)state;
+    char path[512];
+    world_plugin("secret");
+    (void)snprintf(path, sizeof(path), "%s/secret.so", world_dir);
+    assert_int_equal(chmod(path, 0), 0);
+    if (geteuid() == 0) {
+        expect_open("secret"); /* root reads everything */
+    } else {
+        expect_file("secret", BURN_E_IO, "cannot open");
+    }
+}
+
 static void files_that_others_may_write_are_refused(void **state)
 {
     (void)state;
@@ -298,12 +337,30 @@ static void optional_entries_get_stubs(void **state)
     d->unmap(NULL, NULL);
 }
 
+static char warned[512];
+
+static void keep_warning(void *user, int32_t level, const char *source, const char *text)
+{
+    (void)user;
+    (void)source;
+    if (level == BURN_LOG_WARN) {
+        (void)snprintf(warned, sizeof(warned), "%s", text);
+    }
+}
+
+/* A slow plugin is waited for; how long it took is kept, and said when it is too long. */
 static void the_time_of_opening_is_told(void **state)
 {
     (void)state;
     world_plugin("slow");
+    world_plugin("very_slow");
+    burni_log_set(keep_warning, NULL, BURN_LOG_WARN);
     expect_open("slow");
+    expect_open("very_slow");
+    burni_log_set(NULL, NULL, 0);
     assert_true(burni_loader_find("slow")->open_ms >= 29.0);
+    assert_true(burni_loader_find("very_slow")->open_ms >= 299.0);
+    world_expect(warned, "very_slow: opening the plugin took ");
 }
 
 static void extensions_with_the_same_op_clash(void **state)
@@ -415,6 +472,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOADER_TEST(b232_b240_each_defect_has_its_message),
         LOADER_TEST(b230_files_that_are_no_plugins),
+        LOADER_TEST(b230_special_files),
+        LOADER_TEST(files_that_cannot_be_read),
         LOADER_TEST(files_that_others_may_write_are_refused),
         LOADER_TEST(b232_newer_plugins_are_taken),
         LOADER_TEST(b232_longer_items_are_stepped_by_their_stride),

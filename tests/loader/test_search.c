@@ -32,12 +32,17 @@ static void only_absolute_folders_count(void **state)
     char cwd[512];
     assert_non_null(getcwd(cwd, sizeof(cwd)));
     assert_int_equal(chdir(world_dir), 0);
-    assert_int_equal(setenv("BURN_PLUGIN_PATH", ".::relative/x:/nowhere-at-all", 1), 0);
+    assert_int_equal(setenv("BURN_PLUGIN_PATH",
+                            ".::relative/x:/nowhere-at-all:$ORIGIN/x:~/x:../x:", 1),
+                     0);
     assert_int_equal(burni_loader_count(), 0);
     world_expect(searched(), "[. (refused: not an absolute path)]");
     world_expect(searched(), "[BURN_PLUGIN_PATH (refused: an empty entry)]");
     world_expect(searched(), "[relative/x (refused: not an absolute path)]");
     world_expect(searched(), "[/nowhere-at-all (not there)]");
+    world_expect(searched(), "[$ORIGIN/x (refused: not an absolute path)]");
+    world_expect(searched(), "[~/x (refused: not an absolute path)]");
+    world_expect(searched(), "[../x (refused: not an absolute path)]");
     burni_loader_forget();
     assert_int_equal(unsetenv("BURN_PLUGIN_PATH"), 0);
     assert_int_equal(burni_loader_count(), 0);
@@ -140,10 +145,59 @@ static void the_allow_list(void **state)
     assert_int_equal(setenv("BURN_BACKENDS", "aa,,bb", 1), 0);
     assert_int_equal(burni_loader_open("bb", NULL, world_err_init(&e)), BURN_E_DENIED);
     world_expect(e.err.text, "names no backend at position 4, so none may be used");
-    burni_loader_forget();
-    assert_int_equal(setenv("BURN_BACKENDS", "", 1), 0);
-    assert_int_equal(burni_loader_open("bb", NULL, world_err_init(&e)), BURN_E_DENIED);
-    world_expect(e.err.text, "position 1");
+    /* Strict: no spaces, no capitals, nothing empty. A bad list allows nothing. */
+    static const struct {
+        const char *list;
+        const char *position;
+    } bad[] = {{"", "position 1"},    {",", "position 1"},   {"bb,", "position 4"},
+               {"aa, bb", "position 4"}, {"BB", "position 1"}, {"bb:0", "position 1"},
+               {"all", NULL},         {"bb bb", "position 1"}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        burni_loader_forget();
+        assert_int_equal(setenv("BURN_BACKENDS", bad[i].list, 1), 0);
+        assert_int_equal(burni_loader_open("bb", NULL, world_err_init(&e)), BURN_E_DENIED);
+        world_expect(e.err.text, bad[i].position != NULL ? bad[i].position : "leaves it out");
+    }
+}
+
+/* The first by name are read, whatever the order of the folder; no time is lost on the rest. */
+static void ten_thousand_manifests(void **state)
+{
+    (void)state;
+    for (int i = 9999; i >= 0; i--) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "m%05d.json", i);
+        world_write(name, "{", 1);
+    }
+    world_plugin("aaa");
+    world_plugin("zzz");
+    assert_int_equal(burni_loader_count(), 512);
+    assert_string_equal(burni_loader_at(0)->id, "aaa");
+    assert_string_equal(burni_loader_at(511)->id, "m00510");
+    assert_null(burni_loader_find("zzz"));
+    assert_int_equal(burni_loader_open("aaa", NULL, NULL), BURN_OK);
+}
+
+/* Links are followed, but lead to one folder only once; what leads nowhere is no error. */
+static void linked_folders(void **state)
+{
+    (void)state;
+    world_plugin("aa");
+    char link[300];
+    char path[1200];
+    (void)snprintf(link, sizeof(link), "%s-link", world_dir);
+    assert_int_equal(symlink(world_dir, link), 0);
+    char loop[300];
+    (void)snprintf(loop, sizeof(loop), "%s-loop", world_dir);
+    assert_int_equal(symlink(loop, loop), 0);
+    char file[300];
+    (void)snprintf(file, sizeof(file), "%s/aa.json", world_dir);
+    (void)snprintf(path, sizeof(path), "%s:%s:%s:%s", link, world_dir, loop, file);
+    assert_int_equal(setenv("BURN_PLUGIN_PATH", path, 1), 0);
+    assert_int_equal(burni_loader_count(), 1);
+    world_expect(searched(), "-loop (Too many levels of symbolic links)]");
+    world_expect(searched(), "aa.json (Not a directory)]");
+    assert_int_equal(burni_loader_open("aa", NULL, NULL), BURN_OK);
 }
 
 #define LOADER_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
@@ -157,6 +211,8 @@ int main(void)
         LOADER_TEST(the_order_is_by_folder_then_name),
         LOADER_TEST(one_library_is_one_plugin),
         LOADER_TEST(the_allow_list),
+        LOADER_TEST(ten_thousand_manifests),
+        LOADER_TEST(linked_folders),
     };
     int failed = cmocka_run_group_tests_name("loader/search", tests, NULL, NULL);
     world_remove_all();

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_opening.c - devices opened from several threads at once, while plugins are being loaded:
+ * slow ones, hostile ones, healthy ones. Each thread gets the one handle of a device, and the same
+ * error for what is broken, however they meet; each computes on what it got.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "world.h"
+
+#include <burn/device.h>
+#include <burn/ops.h>
+#include <burn/plugins.h>
+#include <burn/tensor.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define THREADS 8
+#define ROUNDS 12
+
+static const char *const healthy[] = {"one", "two", "three", "frozen"};
+static const char *const broken[] = {"limits_past", "open_nothing", "query_past", "slow"};
+enum { N_HEALTHY = 4, N_BROKEN = 4 };
+
+static _Atomic(burn_device *) handles[N_HEALTHY];
+static atomic_int n_failed;
+static pthread_barrier_t start;
+
+static void note(int fine, const char *what)
+{
+    if (!fine) {
+        print_error("%s\n", what);
+        atomic_fetch_add(&n_failed, 1);
+    }
+}
+
+static void use(uint32_t k)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_device *device = burn_device_open(healthy[k], &err);
+    note(device != NULL, err.text);
+    if (device == NULL) {
+        return;
+    }
+    burn_device *none = NULL;
+    if (!atomic_compare_exchange_strong(&handles[k], &none, device)) {
+        note(none == device, "one device has two handles");
+    }
+    float x[2] = {1.0f, 2.0f};
+    const int64_t dims[1] = {2};
+    burn_scope_begin();
+    burn_tensor *t = burn_tensor_from_data(device, BURN_F32, 1, dims, x);
+    int32_t rc = burn_read(burn_add(t, t), x, sizeof(x), &err);
+    burn_scope_end();
+    note(rc == BURN_OK && x[0] == 2.0f && x[1] == 4.0f, err.text);
+}
+
+static void *work(void *argument)
+{
+    uint32_t seed = (uint32_t)(uintptr_t)argument;
+    (void)pthread_barrier_wait(&start);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        use((seed + round) % N_HEALTHY);
+        burn_err err = BURN_ERR_INIT;
+        /* The slow stub loads, but opens no device; the others are broken each in its way. */
+        burn_device *device = burn_device_open(broken[(seed + round) % N_BROKEN], &err);
+        note(device == NULL && err.code < 0 && err.text[0] != '\0', "a broken device was opened");
+        burn_device_choice choice;
+        BURN_INIT(&choice, burn_device_choice);
+        note(burn_device_resolve("two:0", &choice, &err) == BURN_OK, err.text);
+        burn_plugin_info info;
+        BURN_INIT(&info, burn_plugin_info);
+        (void)burn_plugins_at(round % burn_plugins_count(), 1, &info, &err);
+    }
+    return NULL;
+}
+
+static void b240_devices_are_opened_by_many_threads(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_HEALTHY + N_BROKEN; i++) {
+        char name[80];
+        const char *id = i < N_HEALTHY ? healthy[i] : broken[i - N_HEALTHY];
+        const char *from = strcmp(id, "slow") == 0     ? "stub.so"
+                           : strcmp(id, "frozen") == 0 ? "frozen_v0_1.so"
+                                                       : "hostile.so";
+        (void)snprintf(name, sizeof(name), "%s.so", id);
+        world_library(from, name);
+        world_manifest(id, "backend", "cpu", 10, "0.1");
+    }
+    pthread_t threads[THREADS];
+    assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)i), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_int_equal(atomic_load(&n_failed), 0);
+    burn_shutdown();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(b240_devices_are_opened_by_many_threads),
+    };
+    int failed = cmocka_run_group_tests_name("loader/opening", tests, world_setup, NULL);
+    world_remove_all();
+    return failed;
+}
