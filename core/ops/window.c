@@ -167,11 +167,19 @@ static int32_t eval_slice(const burn_eval *a)
     return rc != BURN_OK ? rc : burni_eval_by_source(a, source_slice);
 }
 
+/* Zeros of that shape that take no memory: slice_assign reads them and writes a new tensor. */
+static burn_value *zero_view(const burn_builder *b, const burn_meta *like)
+{
+    static const int64_t one[1] = {1};
+    burn_value *zero = burn_b_fill(b, like->dtype, 1, one, 0.0);
+    return burn_b_expand(b, zero, like->rank, like->dims);
+}
+
 static int32_t vjp_slice(const burn_builder *b, const burn_vjp *a)
 {
     const burn_attrs_slice *s = BURNI_ATTRS(a, burn_attrs_slice);
     if (a->wanted[0] && a->grad_out[0] != NULL && s != NULL) {
-        burn_value *zeros = burni_b_zeros(b, &a->in_meta[0]);
+        burn_value *zeros = zero_view(b, &a->in_meta[0]);
         a->grad_in[0] =
             burni_b_slice_assign_at(b, zeros, a->grad_out[0], a->in[1], s->axis, s->step);
     }

@@ -116,7 +116,9 @@ static int32_t launch_slice_assign(const burn_call *call)
                          " do not lie in axis %" PRId64 " of length %" PRId64,
                          start, last, a->axis, length);
     }
-    if (x->data != z->data) {
+    if (x->layout == BURN_LAYOUT_SCALAR) {
+        flex_fill(flex_size(z->dtype), z->data, x->data, (uint64_t)flex_numel(z));
+    } else if (x->data != z->data) {
         copy_operand(z, x);
     }
     int64_t strides[BURN_MAX_RANK];
