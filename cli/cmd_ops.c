@@ -204,8 +204,11 @@ int cli_ops(cli *c)
     const char *name = NULL;
     const char *string = NULL;
     const char *dtype = NULL;
-    const cli_option options[] = {{"--device", &string, NULL, 0}, {"--dtype", &dtype, NULL, 0}};
-    int status = cli_parse(c, options, 2, &name);
+    const char *extension = NULL;
+    const cli_option options[] = {{"--device", &string, NULL, 0},
+                                  {"--dtype", &dtype, NULL, 0},
+                                  {"--extension", &extension, NULL, 0}};
+    int status = cli_parse(c, options, 3, &name);
     if (status >= 0) {
         return status;
     }
@@ -214,6 +217,9 @@ int cli_ops(cli *c)
         return cli_usage(c, "--dtype: there is no dtype '%s'; f32 is one", dtype);
     }
     burn_err err = BURN_ERR_INIT;
+    if (extension != NULL && burn_extension_load(extension, &err) != BURN_OK) {
+        return cli_fail(c, &err);
+    }
     const burn_op_def *def = name != NULL ? burn_op_find(name) : NULL;
     if (name != NULL && def == NULL) {
         return cli_error(c, BURN_E_NOT_FOUND, "there is no op '%s'; `burn ops` lists them", name);

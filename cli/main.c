@@ -27,8 +27,10 @@ static const cli_command commands[] = {
     {"ops", "the ops, and how a device serves each of them",
      "  [NAME]       one op in detail: operands, attributes, kernels\n"
      "  --device D   the device (else BURN_DEVICE, else auto)\n"
-     "  --dtype T    only this dtype\n",
+     "  --dtype T    only this dtype\n"
+     "  --extension ID  loads an extension first\n",
      "  burn ops\n"
+     "  burn ops fused.swiglu --extension fused\n"
      "  burn ops matmul --device flex\n"
      "  burn ops --dtype f32 --json\n",
      cli_ops},

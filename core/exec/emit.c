@@ -17,6 +17,7 @@
 #include "graph/capture.h"
 #include "ops/rules.h"
 
+#include <burn/build.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -455,6 +456,29 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
+/* An operand of a pointwise op as the row sees it: a broadcast one is dense only in full size. */
+static burn_tensor *spread(burni_emission *e, uint32_t i)
+{
+    const burn_meta *shape = &e->out_meta[0];
+    burn_attrs_shape attrs;
+    burn_attrs_init(&attrs, sizeof(attrs));
+    attrs.n_dims = shape->rank;
+    memcpy(attrs.dims, shape->dims, shape->rank * sizeof(shape->dims[0]));
+    burn_tensor *t = e->in[i];
+    if (t->rank == shape->rank &&
+        memcmp(t->dims, shape->dims, t->rank * sizeof(t->dims[0])) == 0) {
+        return t;
+    }
+    burn_tensor *spread_out = NULL;
+    e->thread->no_grad++;
+    e->thread->depth++;
+    (void)burni_emit(e->thread, e->device, burni_op_find(BURN_OP_EXPAND), &attrs, sizeof(attrs),
+                     &e->in[i], 1, &spread_out, 1);
+    e->thread->depth--;
+    e->thread->no_grad--;
+    return spread_out; /* if it failed, the copy of it passes the cause on */
+}
+
 /* Makes inputs dense that the row does not take as they are. */
 static int32_t copy_inputs(burni_emission *e, const burni_resolved *resolved, burn_err *err)
 {
@@ -462,7 +486,11 @@ static int32_t copy_inputs(burni_emission *e, const burni_resolved *resolved, bu
         if ((resolved->copy_mask >> i & 1) == 0) {
             continue;
         }
-        int32_t rc = copy_operand(e, e->in[i], &e->used[i], err);
+        burn_tensor *source = e->op->pointwise ? spread(e, i) : e->in[i];
+        int32_t rc = copy_operand(e, source, &e->used[i], err);
+        if (source != e->in[i]) {
+            burn_release(source);
+        }
         if (rc != BURN_OK) {
             return rc;
         }

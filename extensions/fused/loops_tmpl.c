@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * loops_tmpl.c - the loops of loops.h, compiled once per instruction set (ISA names the table).
+ *
+ * Plain C that compilers turn into vectors: no branches, no calls of libm, sums in a fixed number
+ * of lanes, so that bits depend on the instruction set only. exp is 2^n e^r with a polynomial of
+ * degree 6 in r; erf is Abramowitz and Stegun 7.1.26, good to 1.5e-7, which gelu halves.
+ */
+#include "loops.h"
+
+#include <math.h>
+#include <string.h>
+
+#define JOIN2(a, b) a##b
+#define JOIN(a, b)  JOIN2(a, b)
+#define INLINE      static inline __attribute__((always_inline))
+
+enum { LANES = 16 };
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+INLINE float bits_to_float(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+INLINE int32_t float_to_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+/* e^x; below -87 it is e^-87, which is as good as nothing here. NaN gives NaN. */
+INLINE float exp_of(float x)
+{
+    const float magic = 12582912.0F; /* 1.5 * 2^23: adding it rounds to a whole number */
+    float clipped = x > 88.0F ? 88.0F : x;
+    clipped = clipped < -87.0F ? -87.0F : clipped;
+    float shifted = clipped * 1.44269504F + magic;
+    float n = shifted - magic;
+    float r = clipped - n * 0.693359375F;
+    r = r + n * 2.12194440e-4F;
+    float p = 1.0F / 720.0F;
+    p = p * r + 1.0F / 120.0F;
+    p = p * r + 1.0F / 24.0F;
+    p = p * r + 1.0F / 6.0F;
+    p = p * r + 0.5F;
+    p = p * r + 1.0F;
+    p = p * r + 1.0F;
+    /* 2^n: the whole number is in the low bits of `shifted`. */
+    int32_t exponent = (float_to_bits(shifted) - 0x4B400000 + 127) << 23;
+    return p * bits_to_float(exponent);
+}
+
+INLINE float sigmoid_of(float x)
+{
+    return 1.0F / (1.0F + exp_of(-x));
+}
+
+INLINE float gelu_of(float x)
+{
+    float z = fabsf(x) * 0.70710678F;
+    float t = 1.0F / (1.0F + 0.3275911F * z);
+    float p = 1.061405429F;
+    p = p * t - 1.453152027F;
+    p = p * t + 1.421413741F;
+    p = p * t - 0.284496736F;
+    p = p * t + 0.254829592F;
+    float tail = p * t * exp_of(-z * z); /* erfc(z) */
+    float curve = x < 0.0F ? tail : 2.0F - tail;
+    return 0.5F * x * curve;
+}
+
+INLINE float gelu_tanh_of(float x)
+{
+    /* 0.5 (1 + tanh u) = sigmoid(2 u) */
+    float u2 = 1.59576912F * (x + 0.044715F * x * x * x);
+    return x * sigmoid_of(u2);
+}
+
+/* ---- blocks of a product --------------------------------------------------------------------- */
+
+static void relu(float *c, int64_t ld, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = c + i * ld;
+        for (int64_t j = 0; j < cols; j++) {
+            row[j] = row[j] < 0.0F ? 0.0F : row[j];
+        }
+    }
+}
+
+static void gelu(float *c, int64_t ld, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = c + i * ld;
+        for (int64_t j = 0; j < cols; j++) {
+            row[j] = gelu_of(row[j]);
+        }
+    }
+}
+
+static void gelu_tanh(float *c, int64_t ld, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = c + i * ld;
+        for (int64_t j = 0; j < cols; j++) {
+            row[j] = gelu_tanh_of(row[j]);
+        }
+    }
+}
+
+/* ---- element by element ---------------------------------------------------------------------- */
+
+static void swiglu(float *out, const float *gate, const float *up, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        float x = gate[k];
+        out[k] = x * sigmoid_of(x) * up[k];
+    }
+}
+
+static void lion(float *param, float *m, const float *from_param, const float *from_m,
+                 const float *grad, const fused_lion *a, int64_t n)
+{
+    const float lr = (float)a->lr;
+    const float decay = (float)a->weight_decay;
+    const float b1 = (float)a->beta1;
+    const float c1 = (float)(1.0 - a->beta1);
+    const float b2 = (float)a->beta2;
+    const float c2 = (float)(1.0 - a->beta2);
+    for (int64_t k = 0; k < n; k++) {
+        float g = grad[k];
+        float old = from_m[k];
+        float p = from_param[k];
+        float mix = b1 * old + c1 * g;
+        float step = (mix > 0.0F ? 1.0F : 0.0F) - (mix < 0.0F ? 1.0F : 0.0F);
+        param[k] = p - lr * (step + decay * p);
+        m[k] = b2 * old + c2 * g;
+    }
+}
+
+static void lion_f64(double *param, double *m, const double *from_param, const double *from_m,
+                     const double *grad, const fused_lion *a, int64_t n)
+{
+    const fused_lion c = *a;
+    for (int64_t k = 0; k < n; k++) {
+        double g = grad[k];
+        double old = from_m[k];
+        double p = from_param[k];
+        double mix = c.beta1 * old + (1.0 - c.beta1) * g;
+        double step = (mix > 0.0 ? 1.0 : 0.0) - (mix < 0.0 ? 1.0 : 0.0);
+        param[k] = p - c.lr * (step + c.weight_decay * p);
+        m[k] = c.beta2 * old + (1.0 - c.beta2) * g;
+    }
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Sum of squares about `mean` when `square`, else the sum; long rows in pieces, summed in double.
+ */
+INLINE double sum_row(const float *x, float mean, int square, int64_t n)
+{
+    double total = 0.0;
+    for (int64_t start = 0; start < n; start += 1024) {
+        int64_t end = n - start < 1024 ? n : start + 1024;
+        float lane[LANES] = {0.0F};
+        int64_t k = start;
+        for (; k + LANES <= end; k += LANES) {
+            for (int64_t l = 0; l < LANES; l++) {
+                float d = x[k + l] - mean;
+                lane[l] += square ? d * d : d;
+            }
+        }
+        for (int64_t l = 0; k + l < end; l++) {
+            float d = x[k + l] - mean;
+            lane[l] += square ? d * d : d;
+        }
+        for (int64_t l = 0; l < LANES; l++) {
+            total += (double)lane[l];
+        }
+    }
+    return total;
+}
+
+static void add_norm(float *out, const float *x, const float *y, const float *gamma,
+                     const float *beta, double eps, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        out[k] = x[k] + y[k];
+    }
+    /* The mean is taken twice: what rounding left of the first shows in the second. */
+    double first = sum_row(out, 0.0F, 0, n) / (double)n;
+    double mean = (double)(float)first + sum_row(out, (float)first, 0, n) / (double)n;
+    float centre = (float)mean;
+    double variance = sum_row(out, centre, 1, n) / (double)n;
+    float rest = (float)(mean - (double)centre);
+    float scale = (float)(1.0 / sqrt(variance + eps));
+    for (int64_t k = 0; k < n; k++) {
+        out[k] = ((out[k] - centre) - rest) * scale * gamma[k] + beta[k];
+    }
+}
+
+static void add_norm_f64(double *out, const double *x, const double *y, const double *gamma,
+                         const double *beta, double eps, int64_t n)
+{
+    double mean = 0.0;
+    double variance = 0.0;
+    for (int64_t k = 0; k < n; k++) {
+        out[k] = x[k] + y[k];
+        mean += out[k];
+    }
+    mean /= (double)n;
+    for (int64_t k = 0; k < n; k++) {
+        variance += (out[k] - mean) * (out[k] - mean);
+    }
+    double scale = 1.0 / sqrt(variance / (double)n + eps);
+    for (int64_t k = 0; k < n; k++) {
+        out[k] = (out[k] - mean) * scale * gamma[k] + beta[k];
+    }
+}
+
+const fused_loops JOIN(fused_loops_, ISA) = {
+    .relu = relu,
+    .gelu = gelu,
+    .gelu_tanh = gelu_tanh,
+    .swiglu = swiglu,
+    .add_norm = add_norm,
+    .add_norm_f64 = add_norm_f64,
+    .lion = lion,
+    .lion_f64 = lion_f64,
+};
