@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "exec/emit.h"
+#include "exec/explain.h"
+#include "exec/guard.h"
 #include "ops/rules.h"
 
 #include <string.h>
@@ -52,7 +54,11 @@ static int32_t write_bytes(burni_stream *stream, burni_storage *s, const void *d
 static int32_t check_shape(uint8_t dtype, uint32_t rank, const int64_t *dims, burn_err *err)
 {
     char text[192];
-    if (rank > BURN_MAX_RANK || (rank > 0 && dims == NULL)) {
+    if (rank > 0 && rank <= BURN_MAX_RANK && dims == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "tensor: dims is NULL, rank %u needs as many sizes",
+                          rank);
+    }
+    if (rank > BURN_MAX_RANK) {
         return burni_fail(err, BURN_E_SHAPE, "tensor: rank %u is not in 0..%d", rank,
                           BURN_MAX_RANK);
     }
@@ -177,3 +183,12 @@ int32_t burni_download(burni_thread *thread, const burn_tensor *t, void *out, ui
     burn_release(dense);
     return rc;
 }
+    burni_frame frame;
+    int watched = thread->watch != 0;
+    if (watched) {
+        burni_explain_copy(NULL, t);
+        burni_frame_open(thread, &frame, "layout copy for a ", "read");
+    }
+    if (watched) {
+        burni_frame_close(thread, &frame);
+    }
