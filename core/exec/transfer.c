@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "exec/emit.h"
 #include "exec/explain.h"
-#include "exec/guard.h"
 #include "ops/rules.h"
 
 #include <string.h>
