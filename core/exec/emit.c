@@ -439,12 +439,11 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
     t->rank = e->out_meta[0].rank;
     t->device = e->device;
     t->offset = offset;
-    t->numel = 1;
     for (uint32_t i = 0; i < t->rank; i++) {
         t->dims[i] = e->out_meta[0].dims[i];
         t->strides[i] = strides[i];
-        t->numel *= t->dims[i];
     }
+    t->numel = burni_numel(t->rank, t->dims);
     if (burni_is_dense(t->rank, t->dims, t->strides)) {
         t->flags |= BURNI_CONTIGUOUS;
     }

@@ -28,6 +28,12 @@ static int32_t infer_adaptive(const char *op, const burn_infer *a)
     }
     int empty = x->rank == 4 && ((x->dims[2] == 0 && s->size[0] > 0) ||
                                  (x->dims[3] == 0 && s->size[1] > 0));
+    int large = s->size[0] > INT32_MAX || s->size[1] > INT32_MAX;
+    if (large) {
+        return burni_fail(a->err, BURN_E_INVALID,
+                          "%s: size is %lld x %lld; a side must be below 2^31", op,
+                          (long long)s->size[0], (long long)s->size[1]);
+    }
     if (x->rank != 4 || empty || x->dims[2] > INT32_MAX || x->dims[3] > INT32_MAX) {
         char text[192];
         return burni_fail(a->err, BURN_E_SHAPE,
@@ -49,14 +55,23 @@ static int64_t window_end(int64_t i, int64_t n, int64_t m)
     return ((i + 1) * n + m - 1) / m;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/*
+ * Window i has ceil((r + n) / m) elements, where r = i * n mod m. The remainders are the multiples
+ * of gcd(n, m) below m, so the largest is m - gcd.
+ */
 static int64_t longest_window(int64_t n, int64_t m)
 {
-    int64_t longest = 0;
-    for (int64_t i = 0; i < m; i++) {
-        int64_t length = window_end(i, n, m) - window_start(i, n, m);
-        longest = length > longest ? length : longest;
-    }
-    return longest;
+    return m > 0 ? (m - common_divisor(n, m) + n + m - 1) / m : 0;
 }
 
 /* Starts and ends of the m windows over n elements, as i64 columns [m, 1]. */

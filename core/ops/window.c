@@ -13,9 +13,11 @@
 
 /* ---- slice and slice_assign: shared ---------------------------------------------------------- */
 
-static int32_t check_slice(const char *op, const burn_attrs_slice *s, uint32_t rank, burn_err *err)
+/* With a step that can't fit whatever the start is, kernels need not fear overflow in theirs. */
+static int32_t check_slice(const char *op, const burn_attrs_slice *s, const burn_meta *x,
+                           burn_err *err)
 {
-    int32_t rc = burni_check_axis(op, s->axis, rank, err);
+    int32_t rc = burni_check_axis(op, s->axis, x->rank, err);
     if (rc != BURN_OK) {
         return rc;
     }
@@ -27,6 +29,16 @@ static int32_t check_slice(const char *op, const burn_attrs_slice *s, uint32_t r
         return burni_fail(err, BURN_E_INVALID,
                           "%s: step is 0; use a positive step, or a negative one to go backwards",
                           op);
+    }
+    int64_t dim = x->dims[s->axis];
+    uint64_t step = s->step > 0 ? (uint64_t)s->step : 0 - (uint64_t)s->step;
+    int too_far = s->size > 1 && step > (uint64_t)(dim > 0 ? dim - 1 : 0) / (uint64_t)(s->size - 1);
+    if (too_far) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "%s: %lld elements with step %lld do not fit axis %lld, which has size "
+                          "%lld; shorten the slice or the step",
+                          op, (long long)s->size, (long long)s->step, (long long)s->axis,
+                          (long long)dim);
     }
     return BURN_OK;
 }
@@ -117,7 +129,7 @@ static int32_t infer_slice(const burn_infer *a)
     if (s == NULL) {
         return burni_no_attrs("slice", a->err);
     }
-    int32_t rc = check_slice("slice", s, in->rank, a->err);
+    int32_t rc = check_slice("slice", s, in, a->err);
     if (rc != BURN_OK) {
         return rc;
     }
@@ -233,7 +245,7 @@ static int32_t infer_slice_assign(const burn_infer *a)
     if (s == NULL) {
         return burni_no_attrs("slice_assign", a->err);
     }
-    int32_t rc = check_slice("slice_assign", s, x->rank, a->err);
+    int32_t rc = check_slice("slice_assign", s, x, a->err);
     if (rc != BURN_OK) {
         return rc;
     }

@@ -108,9 +108,11 @@ static int32_t launch_slice_assign(const burn_call *call)
     const burn_operand *y = flex_in(call, 1);
     const burn_operand *z = flex_out(call, 0);
     int64_t start = flex_read_i64(flex_in(call, 2)->data, flex_in(call, 2)->dtype);
-    int64_t last = start + (a->size - 1) * a->step;
     int64_t length = z->dims[a->axis];
-    if (a->size > 0 && (start < 0 || start >= length || last < 0 || last >= length)) {
+    /* The shape rule bounds (size - 1) * step by the length, so with such a start it fits. */
+    int inside = start >= 0 && start < length;
+    int64_t last = inside && a->size > 0 ? start + (a->size - 1) * a->step : start;
+    if (a->size > 0 && (!inside || last < 0 || last >= length)) {
         return flex_fail(call->err, BURN_E_INVALID,
                          "slice_assign: elements %" PRId64 " to %" PRId64
                          " do not lie in axis %" PRId64 " of length %" PRId64,
@@ -124,8 +126,11 @@ static int32_t launch_slice_assign(const burn_call *call)
     int64_t strides[BURN_MAX_RANK];
     flex_dense_strides(z->rank, z->dims, strides);
     char *out = z->data;
+    if (a->size == 0) {
+        return BURN_OK;
+    }
     out += start * strides[a->axis] * (int64_t)flex_size(z->dtype);
-    strides[a->axis] *= a->step;
+    strides[a->axis] *= a->size > 1 ? a->step : 1;
     flex_copy_nd(flex_size(z->dtype), y->rank, y->dims, out, strides, y->data, y->strides);
     return BURN_OK;
 }

@@ -412,7 +412,9 @@ static void add_axis(uint32_t *rank, int64_t *dims, int64_t *strides, int64_t di
     if (dim == 1) {
         return;
     }
-    if (k > 0 && strides[k - 1] == dim * stride) {
+    /* Views of huge dims may overflow here, and are no run then. */
+    int64_t run = 0;
+    if (k > 0 && !__builtin_mul_overflow(dim, stride, &run) && strides[k - 1] == run) {
         dims[k - 1] *= dim;
         strides[k - 1] = stride;
         return;

@@ -54,6 +54,12 @@ typedef struct line_job {
 
 enum { LINES = 3 }; /* a, b, out */
 
+/* NULL stays NULL: lines in place need no scratch. */
+static char *scratch_at(char *scratch, uint64_t offset)
+{
+    return scratch != NULL ? scratch + offset : NULL;
+}
+
 static void one_line(void *ctx, int64_t item, uint32_t slot)
 {
     const line_job *job = ctx;
@@ -61,14 +67,15 @@ static void one_line(void *ctx, int64_t item, uint32_t slot)
     int64_t n = job->axis.n;
     int64_t step = job->axis.inner;
     int64_t start = flex_axis_start(&job->axis, item);
-    char *scratch = job->scratch + slot * job->slot_bytes;
+    char *scratch = scratch_at(job->scratch, slot * job->slot_bytes);
     uint64_t bytes = flex_line_bytes(n);
     const burn_operand *out = flex_out(job->call, 0);
     const void *in[2] = {NULL, NULL};
     for (uint32_t i = 0; i < job->call->n_in; i++) {
-        in[i] = flex_line_get(dtype, flex_in(job->call, i), start, step, n, scratch + i * bytes);
+        in[i] = flex_line_get(dtype, flex_in(job->call, i), start, step, n,
+                              scratch_at(scratch, i * bytes));
     }
-    void *line = flex_line_open(dtype, out, start, step, scratch + 2 * bytes);
+    void *line = flex_line_open(dtype, out, start, step, scratch_at(scratch, 2 * bytes));
     job->fn(job->table, line, in[0], in[1], n);
     flex_line_put(dtype, out, start, step, n, line);
 }
