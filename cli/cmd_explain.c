@@ -3,8 +3,8 @@
  * cmd_explain.c - `burn explain -- PROGRAM ARGS...`: runs a program and tells which kernel each of
  * its ops got, what was copied or decomposed, and why.
  *
- * The program is told a folder of its own (BURN_EXPLAIN); the library in it keeps its table there in
- * a mapped file, one for each process, so that a crash loses nothing. The exit status is the
+ * The program is told a folder of its own (BURN_EXPLAIN); the library in it keeps its table there,
+ * in a mapped file for each process, so that a crash loses nothing. The exit status is the
  * program's. Here the files are only read; they may be cut, since a process can end at any time.
  */
 #include "cli.h"
@@ -124,12 +124,12 @@ static json_t *table_json(const burn_explain_head *t)
     for (uint32_t i = 0; i < t->n_entries; i++) {
         (void)json_array_append_new(entries, entry_json(burn_explain_at(t, i)));
     }
-    json_t *totals = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "calls", (json_int_t)t->calls, "rows",
-        (json_int_t)t->rows, "decomposed", (json_int_t)t->decomposed, "views",
-        (json_int_t)t->views, "failed", (json_int_t)t->failed, "layout_copies",
-        (json_int_t)t->copies, "layout_copy_bytes", (json_int_t)t->copy_bytes, "not_kept",
-        (json_int_t)t->lost, "host_fallbacks", 0);
+    json_t *totals =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "calls", (json_int_t)t->calls,
+                  "rows", (json_int_t)t->rows, "decomposed", (json_int_t)t->decomposed, "views",
+                  (json_int_t)t->views, "failed", (json_int_t)t->failed, "layout_copies",
+                  (json_int_t)t->copies, "layout_copy_bytes", (json_int_t)t->copy_bytes, "not_kept",
+                  (json_int_t)t->lost, "host_fallbacks", 0);
     return json_pack("{s:I, s:o, s:o}", "pid", (json_int_t)t->pid, "totals", totals, "ops",
                      entries);
 }
@@ -140,7 +140,8 @@ static void print_entry(const burn_explain_entry *e, int width)
     char more[sizeof(e->why)];
     char bytes[32];
     (void)snprintf(text, sizeof(text), "%s(%s)", e->op, e->operands);
-    printf("%9llu  %-*s  ", (unsigned long long)e->calls, width, cli_clean(more, sizeof(more), text));
+    (void)cli_clean(more, sizeof(more), text);
+    printf("%9llu  %-*s  ", (unsigned long long)e->calls, width, more);
     if (e->kind == BURN_EXPLAIN_ROW || e->kind == BURN_EXPLAIN_DECOMPOSED) {
         printf("%s%s\n", e->kind == BURN_EXPLAIN_ROW ? "" : "made of ",
                cli_clean(text, sizeof(text), e->served));

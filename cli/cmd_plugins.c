@@ -16,8 +16,8 @@
 
 static const char *state_name(int32_t state)
 {
-    static const char *const names[] = {"unknown", "known", "loadable", "usable", "broken",
-                                        "disabled"};
+    static const char *const names[] = {"unknown", "known",  "loadable",
+                                        "usable",  "broken", "disabled"};
     return state >= 0 && state <= BURN_PLUGIN_DISABLED ? names[state] : names[0];
 }
 

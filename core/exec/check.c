@@ -354,8 +354,8 @@ static double sample_tolerance(const burni_op *op)
 }
 
 /*
- * What a correct kernel may differ by, beside |expected|: samples are small and their values near 1.
- * An op that sums many values errs by the largest of them, and with the square root of their number.
+ * What a correct kernel may differ by, beside |expected|: samples are small, their values near 1.
+ * An op that sums many values errs by the largest of them, and as the square root of their number.
  */
 static double allowance(const burni_check *check, const burni_emission *e, double *largest)
 {
@@ -419,8 +419,8 @@ static int32_t evaluate(burni_check *check, const burni_emission *e, burn_err *e
     if (e->op->def.eval == NULL) {
         return burni_fail(err, BURN_E_UNSUPPORTED, "it has no eval");
     }
-    burn_eval a = {sizeof(a),       e->n_in,  e->n_out, e->attrs_size, check->in,
-                   check->expected, e->attrs, err};
+    burn_eval a = {sizeof(a), e->n_in,         e->n_out, e->attrs_size,
+                   check->in, check->expected, e->attrs, err};
     return e->op->def.eval(&a);
 }
 

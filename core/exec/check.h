@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * check.h - BURN_CHECK: looks at the results of each op when it was called, and says which is wrong.
+ * check.h - BURN_CHECK: looks at the results of each call and says which one is wrong.
  *
- * `nan`: a float output is not finite though all inputs were. `compare`: an output differs from what
- * the definition's eval says. Either fails the outputs of that call, as a failing kernel would, so
+ * `nan`: a float output is not finite though all inputs were. `compare`: an output is not what the
+ * definition's eval says. Either fails the outputs of that call, as a failing kernel would, so
  * only what depends on them fails. Results are waited for at each call: a mode for looking, not for
  * speed. Threads that do not check pay nothing. To add a check: a bit in tensor.h, a name in
  * check.c, a step in burni_check_end. [any]

@@ -26,8 +26,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CAPACITY 4096u
-#define N_SLOTS 8192u /* a power of two */
+#define CAPACITY   4096u
+#define N_SLOTS    8192u /* a power of two */
 #define N_REFUSALS 4
 
 typedef struct slot {
@@ -213,8 +213,8 @@ static void print_check(burni_printer *p, const burn_row *row, const burn_call *
     }
 }
 
-static void print_copies(burni_printer *p, const burni_op *op, const burn_call *call,
-                         uint32_t mask, const burn_row *row)
+static void print_copies(burni_printer *p, const burni_op *op, const burn_call *call, uint32_t mask,
+                         const burn_row *row)
 {
     for (uint32_t i = 0; i < call->n_in && i < 32; i++) {
         if ((mask >> i & 1) == 0) {
@@ -229,7 +229,7 @@ static void print_copies(burni_printer *p, const burni_op *op, const burn_call *
 
 /* Why a row of higher priority does not serve. */
 static void print_refusal(burni_printer *p, const burni_emission *e, const burn_row *row,
-                         const burn_call *call, const burni_resolved *r)
+                          const burn_call *call, const burni_resolved *r)
 {
     char text[160] = "";
     burni_printer why = into(text, sizeof(text));
@@ -291,7 +291,7 @@ static uint32_t size_class(const burn_meta *meta)
     uint32_t class = 0;
     while (n > 1) {
         n /= 4;
-        class++;
+        class ++;
     }
     return class + (n == 0 ? 64u : 0u);
 }
@@ -321,9 +321,9 @@ static void log_entry(const burn_explain_entry *entry)
 {
     static const char *const kinds[] = {"?", "by", "made of", "a view", "failed"};
     burni_log_dispatch("%s%s%s(%s) %s%s%s%s%s%s%s", entry->within, entry->within[0] ? ": " : "",
-                       entry->op, entry->operands, kinds[entry->kind],
-                       entry->served[0] ? " " : "", entry->served, entry->why[0] ? "; " : "",
-                       entry->why, entry->tag[0] ? "; at " : "", entry->tag);
+                       entry->op, entry->operands, kinds[entry->kind], entry->served[0] ? " " : "",
+                       entry->served, entry->why[0] ? "; " : "", entry->why,
+                       entry->tag[0] ? "; at " : "", entry->tag);
 }
 
 static void count(burn_explain_head *head, uint32_t kind)
@@ -371,9 +371,9 @@ void burni_explain_kernel(burni_emission *e, const burn_call *call, const burni_
     if (!watched(e->thread)) {
         return;
     }
-    uint32_t kind = r->row != NULL                     ? BURN_EXPLAIN_ROW
+    uint32_t kind = r->row != NULL                 ? BURN_EXPLAIN_ROW
                     : e->op->def.decompose != NULL ? BURN_EXPLAIN_DECOMPOSED
-                                                       : BURN_EXPLAIN_FAILED;
+                                                   : BURN_EXPLAIN_FAILED;
     if (kind == BURN_EXPLAIN_FAILED) {
         return; /* the failure is told with its text */
     }

@@ -2,8 +2,8 @@
 /*
  * explain.h - collects which row, decomposition or copy each call took, and why not another.
  *
- * Called by emit.c and its parts for threads that watch dispatch (BURNI_WATCH_DISPATCH), so it costs
- * nothing otherwise. The table is one per process, in a file that is mapped when BURN_EXPLAIN names
+ * Called by emit.c and its parts for threads that watch dispatch (BURNI_WATCH_DISPATCH); others pay
+ * nothing. The table is one per process, in a file that is mapped when BURN_EXPLAIN names
  * a folder; its form is <burn/explain.h>. All functions: [any], any thread.
  */
 #ifndef BURN_CORE_EXEC_EXPLAIN_H
@@ -19,8 +19,7 @@ void burni_explain_finish(void);
 
 /* A row serves the call (after copies, when `resolved` asks for them), or none does and it is
  * decomposed or fails. */
-void burni_explain_kernel(burni_emission *e, const burn_call *call,
-                          const burni_resolved *resolved);
+void burni_explain_kernel(burni_emission *e, const burn_call *call, const burni_resolved *resolved);
 /* It is decomposed although a row may serve it. */
 void burni_explain_decomposed(burni_emission *e, const char *why);
 void burni_explain_view(burni_emission *e);

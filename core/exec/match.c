@@ -2,8 +2,8 @@
 /*
  * match.c - slots, revisions and guards of a row against a call. See match.h.
  *
- * Each step decides and, when it is asked, says why; so what `explain` tells cannot differ from what
- * the choice did.
+ * Each step decides and, when it is asked, says why; so what `explain` tells cannot differ from the
+ * choice.
  */
 #include "exec/match.h"
 
@@ -13,8 +13,7 @@
 
 const char *burni_operand_name(const burni_op *op, uint32_t i, uint32_t n_in)
 {
-    const burn_role *role =
-        i < n_in ? burni_op_role_in(op, i) : burni_op_role_out(op, i - n_in);
+    const burn_role *role = i < n_in ? burni_op_role_in(op, i) : burni_op_role_out(op, i - n_in);
     return role != NULL && role->name != NULL ? role->name : "operand";
 }
 
@@ -92,8 +91,7 @@ static void say_why_not(burni_printer *why, const burni_op *op, const burn_slot 
     } else if (o->kind == BURN_IMMEDIATE) {
         burni_print(why, "is a scalar, it takes tensors");
     } else if (o->rank < slot->rank_min || o->rank > slot->rank_max) {
-        burni_print(why, "has rank %u, it takes %u to %u", o->rank, slot->rank_min,
-                    slot->rank_max);
+        burni_print(why, "has rank %u, it takes %u to %u", o->rank, slot->rank_min, slot->rank_max);
     } else {
         burni_print(why, "is ");
         burni_print_layouts(why, o->layout);

@@ -41,9 +41,8 @@ int32_t mock_inject_read(mock_inject *inject, burn_err *err)
     if (code == BURN_OK) {
         code = read_launch("MOCK_FAIL_OP", &inject->fail_op, &inject->fail_at, err);
     }
-    return code == BURN_OK
-               ? read_launch("MOCK_WRONG_OP", &inject->wrong_op, &inject->wrong_at, err)
-               : code;
+    return code == BURN_OK ? read_launch("MOCK_WRONG_OP", &inject->wrong_op, &inject->wrong_at, err)
+                           : code;
 }
 
 static int is_key(const char *name, const char *key, size_t length)

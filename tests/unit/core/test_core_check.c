@@ -40,7 +40,7 @@ static int compare_setup(void **state)
     return core_setup(state);
 }
 
-#define NAN_TEST(f) cmocka_unit_test_setup_teardown(f, nan_setup, unchecked)
+#define NAN_TEST(f)     cmocka_unit_test_setup_teardown(f, nan_setup, unchecked)
 #define COMPARE_TEST(f) cmocka_unit_test_setup_teardown(f, compare_setup, unchecked)
 
 /* ---- the option ------------------------------------------------------------------------------ */
@@ -221,7 +221,7 @@ static void compare__random_numbers_have_a_meaning_too(void **state)
     assert_true(after.compared >= before.compared + 4);
 }
 
-/* A device whose n-th `sub` is spoilt; the option is read when a device opens, so this is mock:1. */
+/* The second `sub` is spoilt; the option is read when a device opens, so this is mock:1. */
 static void compare__a_wrong_kernel_is_named(void **state)
 {
     (void)state;

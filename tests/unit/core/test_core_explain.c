@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_explain.c - the table behind `burn explain`: rows, decompositions, copies, reasons. Rule
- * 20 of the ABI is held here: no operand is copied, and no kernel replaced, without a trace.
+ * test_core_explain.c - the table behind `burn explain`: rows, decompositions, copies, reasons.
+ * Rule 20 of the ABI is held here: no operand is copied, and no kernel replaced, without a trace.
  *
  * The table is a file in a folder of this process, as the program gets it.
  */
