@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`burn new` from an installed tree: the projects build, pass their tests, and are used.
+
+usage: projects.py --source FOLDER --build FOLDER --compiler CC... [--only CHECK...]
+
+Everything happens in a temporary folder whose path has a space, with the installed tree and
+pkg-config as all that is known of Burn-C. To add a check: a function that takes the place and
+returns problems, and its name in CHECKS; they run in that order and later ones use what earlier
+ones left.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+from tree import Tree, build_install, core_among, own_meson
+
+
+class Place:
+    """The installed tree, a folder for projects, and the meson to build them with."""
+
+    def __init__(self, args, top):
+        self.source, self.build = args.source, args.build
+        self.tree = Tree(top / "installed", args.compiler)
+        self.meson = own_meson(args.build)
+        self.work = top / "a place"
+        self.work.mkdir()
+        self.compiler = " ".join(args.compiler)
+
+    def new(self, *args, cwd=None):
+        return self.tree.run("burn", "new", *args, cwd=cwd or self.work)
+
+    def make(self, folder, *options, build="build", cc=None):
+        """Configures and builds a project, warnings being errors."""
+        self.tree.call(*self.meson, "setup", build, "--werror", *options, cwd=folder,
+                       CC=cc or self.compiler)
+        self.tree.call("ninja", "-C", build, cwd=folder)
+
+    def strays(self, folder):
+        """Files that an installation would put elsewhere than into the installed tree."""
+        said = self.tree.call(*self.meson, "introspect", "build", "--installed", cwd=folder)
+        inside = os.path.realpath(self.tree.top)
+        return [f"{name} would be installed outside of the tree" for name in
+                json.loads(said).values()
+                if not os.path.realpath(name).startswith(inside + os.sep)]
+
+    def test(self, folder):
+        code, said = self.tree.run(*self.meson, "test", "-C", "build", "--no-rebuild",
+                                   "--print-errorlogs", cwd=folder)
+        counts = re.search(r"^Ok:\s*([0-9]+)", said, re.M)
+        if code != 0 or counts is None or int(counts.group(1)) == 0:
+            return [f"the tests of {folder.name} fail:\n{said[-3000:]}"]
+        return []
+
+
+def other_compilers(used):
+    names = {"gcc": "gcc", "clang": "clang-14" if shutil.which("clang-14") else "clang"}
+    return [cc for kind, cc in names.items() if kind not in used and shutil.which(cc)]
+
+
+def left_over(folder, word):
+    """Names about `word` that have no place in a project made from it."""
+    problems = []
+    for path in sorted(folder.iterdir()):
+        if re.search(word, path.name, re.I):
+            problems.append(f"{path.name} has the template's name")
+        if path.is_file():
+            for number, line in enumerate(path.read_text().split("\n"), 1):
+                if re.search(rf"{word}(?!.*decomposition)|@[A-Z]+@|_INJECT", line, re.I):
+                    problems.append(f"{path.name}:{number} speaks of the template: {line.strip()}")
+    return problems
+
+
+def check_refusals(place):
+    """A name that is wrong or taken, a folder that is there: a message, and nothing is written."""
+    taken = place.work / "taken"
+    taken.mkdir()
+    broken = place.work / "templates/backend"
+    broken.mkdir(parents=True)
+    (broken / "a.c").write_text("fine\n")
+    (broken / "b.c").write_text("mock " * 200 + "\n")
+    before = sorted(os.listdir(place.work))
+    cases = [(("backend", "9lives"), 1, "begin with a letter"), (("backend", "Acme"), 1, "letter"),
+             (("backend", "a.b"), 1, "only"), (("backend", "auto"), 1, "meaning of its own"),
+             (("backend", "x" * 25), 1, "1 to 24"), (("extension", "flex"), 1, "already"),
+             (("backend", "taken"), 1, "is there already"), (("backend",), 2, "burn new backend"),
+             (("plugin", "acme"), 2, "burn new backend"), ((), 2, "burn new backend"),
+             (("backend", "acme", "--dir", "no/such/folder"), 1, "cannot be made"),
+             (("backend", "acme", "--templates", "taken"), 1, "no template"),
+             (("backend", "acme", "--templates", "templates"), 1, "cannot be written")]
+    problems = []
+    for args, status, text in cases:
+        code, said = place.new(*args)
+        if code != status or text not in said:
+            problems.append(f"burn new {' '.join(args)}: status {code}, says '{said}'; expected "
+                            f"{status} and '{text}'")
+    if sorted(os.listdir(place.work)) != before:
+        problems.append(f"refused calls left something: {sorted(os.listdir(place.work))}")
+    return problems
+
+
+def check_backend(place):
+    """acme builds with every compiler, links nothing of ours, and passes its tests."""
+    code, said = place.new("backend", "acme", "--json")
+    folder = place.work / "acme"
+    if code != 0 or '"folder": "acme"' not in said:
+        return [f"burn new backend acme: status {code}: {said}"]
+    problems = left_over(folder, "mock")
+    place.make(folder)
+    problems += place.strays(folder)
+    problems += [f"acme.so needs {n}" for n in core_among(place.tree.needed(folder /
+                                                                             "build/acme.so"))]
+    for cc in other_compilers(place.compiler):
+        place.make(folder, build=f"build-{cc}", cc=cc)
+    return problems + place.test(folder)
+
+
+def check_backend_used(place):
+    """An application trains on acme: from its build folder, a user's, and the one of Burn-C."""
+    tree, folder = place.tree, place.work / "acme"
+    program = tree.compile(place.source / "tests/install/train.c", tree.top / "train", "burn-train")
+    elsewhere = place.work / "elsewhere"
+    elsewhere.mkdir()
+    user = place.work / "my plugins"
+    place.make(folder, f"-Dplugindir={user}", build="build-user")
+    tree.call(*place.meson, "install", "-C", "build-user", cwd=folder)
+    problems = []
+    for path in (folder / "build", user):
+        said = tree.call(program, cwd=elsewhere, BURN_DEVICE="acme:1", BURN_PLUGIN_PATH=str(path))
+        if not said.startswith("learned on acme:1"):
+            problems.append(f"with BURN_PLUGIN_PATH={path}: {said}")
+    code, said = tree.run(program, cwd=elsewhere, BURN_DEVICE="acme")
+    if code == 0 or "acme" not in said:
+        problems.append(f"acme is found before it was installed: {said}")
+    tree.call(*place.meson, "install", "-C", "build", cwd=folder)
+    said = tree.call(program, cwd=elsewhere, BURN_DEVICE="acme")
+    if not said.startswith("learned on acme:0"):
+        problems.append(f"with acme installed: {said}")
+    code, said = place.new("backend", "acme", "--dir", "acme2")
+    if code != 1 or "already" not in said:
+        problems.append(f"the name of an installed plugin is taken: {said}")
+    return problems
+
+
+def check_extension(place):
+    """sig builds with every compiler and passes its tests; its op works on acme, too."""
+    code, said = place.new("extension", "sig")
+    folder = place.work / "sig"
+    if code != 0:
+        return [f"burn new extension sig: status {code}: {said}"]
+    problems = left_over(folder, "starter")
+    place.make(folder)
+    for cc in other_compilers(place.compiler):
+        place.make(folder, build=f"build-{cc}", cc=cc)
+    problems += place.strays(folder) + place.test(folder)
+    said = place.tree.call(folder / "build/demo", BURN_DEVICE="acme:1",
+                           BURN_PLUGIN_PATH=str(folder / "build"))
+    if "acme:1" not in said or not said.endswith("fine"):
+        problems.append(f"the demo on acme says:\n{said}")
+    return problems
+
+
+def check_names(place):
+    """A name that is no C identifier, as long as names may be."""
+    name = "a-name_of-24-characters-"
+    code, said = place.new("backend", name, "--dir", "long")
+    if code != 0:
+        return [f"burn new backend {name}: status {code}: {said}"]
+    place.make(place.work / "long")
+    said = place.tree.call("burn-conformance", "--device", name, "--op", "add", "--smoke",
+                           BURN_PLUGIN_PATH=str(place.work / "long/build"))
+    return [] if re.search(r"[1-9]\d* passed, 0 failed", said) else [said]
+
+
+def check_moved(place):
+    """The whole installed tree elsewhere: programs, plugins, templates and pkg-config follow."""
+    moved = place.tree.top.parent / "moved"
+    place.tree.top.rename(moved)
+    tree = place.tree = Tree(moved, place.tree.compiler)
+    said = tree.call("burn", "devices", LD_LIBRARY_PATH="")
+    problems = [f"after the move: {said}"] if "acme:0" not in said or "flex:0" not in said else []
+    code, said = place.new("backend", "again")
+    if code != 0 or not (place.work / "again/again.h").is_file():
+        problems.append(f"burn new after the move: status {code}: {said}")
+    program = tree.compile(place.source / "examples/hello/main.c", tree.top / "hello", "burn-core")
+    said = tree.call(program)
+    return problems + ([] if said.startswith("3.000") else [f"hello after the move: {said}"])
+
+
+CHECKS = (check_refusals, check_backend, check_backend_used, check_extension, check_names,
+          check_moved)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--compiler", nargs="+", default=["cc"])
+    args = parser.parse_args()
+    problems = []
+    with tempfile.TemporaryDirectory() as name:
+        top = pathlib.Path(name)
+        build_install(args.build, top / "installed")
+        place = Place(args, top)
+        for check in CHECKS:
+            found = check(place)
+            print("\n".join([f"{check.__name__}: {len(found)} problems"] + found), flush=True)
+            problems += found
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
