@@ -98,23 +98,32 @@ INLINE void map_tile(int rows, int vectors, const flex_conv_tile *t)
     }
 }
 
+/* Both halves of a vector, added. */
+#if VL == 16
+INLINE vec4 fold_to_4(vec x)
+{
+    vec8 y = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) +
+             __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+    return __builtin_shufflevector(y, y, 0, 1, 2, 3) + __builtin_shufflevector(y, y, 4, 5, 6, 7);
+}
+#elif VL == 8
+INLINE vec4 fold_to_4(vec x)
+{
+    return __builtin_shufflevector(x, x, 0, 1, 2, 3) + __builtin_shufflevector(x, x, 4, 5, 6, 7);
+}
+#else
+INLINE vec4 fold_to_4(vec x)
+{
+    return x;
+}
+#endif
+
 /* The sum of all lanes, folded by halves. */
 INLINE float fold(vec x)
 {
-    float lane[VL];
-    store(lane, x);
-#pragma GCC unroll 4
-    for (int half = VL / 2; half > 4; half /= 2) {
-        for (int l = 0; l < half; l++) {
-            lane[l] += lane[l + half];
-        }
-    }
-#if VL > 4
-    for (int l = 0; l < 4; l++) {
-        lane[l] += lane[l + 4];
-    }
-#endif
-    return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+    vec4 y = fold_to_4(x);
+    y += __builtin_shufflevector(y, y, 2, 3, 0, 1);
+    return y[0] + y[1];
 }
 
 INLINE void sum_tile(int rows, int taps, const flex_conv_sums *s)
