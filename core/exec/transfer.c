@@ -168,12 +168,21 @@ int32_t burni_download(burni_thread *thread, const burn_tensor *t, void *out, ui
     }
     burn_tensor *dense = NULL;
     burn_tensor *const in[1] = {(burn_tensor *)(uintptr_t)t};
+    burni_frame frame;
+    int watched = thread->watch != 0;
+    if (watched) {
+        burni_explain_copy(NULL, t);
+        burni_frame_open(thread, &frame, "layout copy for a ", "read");
+    }
     thread->no_grad++;
     thread->depth++;
     int32_t rc = burni_emit(thread, t->device, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &dense,
                             1);
     thread->depth--;
     thread->no_grad--;
+    if (watched) {
+        burni_frame_close(thread, &frame);
+    }
     if (rc != BURN_OK) {
         rc = burn_tensor_error(dense, err);
     } else {
@@ -182,12 +191,3 @@ int32_t burni_download(burni_thread *thread, const burn_tensor *t, void *out, ui
     burn_release(dense);
     return rc;
 }
-    burni_frame frame;
-    int watched = thread->watch != 0;
-    if (watched) {
-        burni_explain_copy(NULL, t);
-        burni_frame_open(thread, &frame, "layout copy for a ", "read");
-    }
-    if (watched) {
-        burni_frame_close(thread, &frame);
-    }
