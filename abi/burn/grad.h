@@ -32,7 +32,8 @@ enum { BURN_GRAD_RETAIN = 1 /* the history may be walked again */,
 
 /*
  * Gradients of sum(t) by every leaf that it depends on; `seed` (t's shape) weighs its elements,
- * NULL = ones. NULL on failure: t is failed, not tracked, or its history was used up.
+ * NULL = ones. NULL on failure: t is failed, not tracked, or its history was used up, or work of
+ * the pass failed. Work that waits in a window fails later: burn_sync and the reads tell.
  */
 BURN_API burn_grads *burn_backward(burn_tensor *t, burn_tensor *seed, uint32_t flags,
                                    burn_err *err);

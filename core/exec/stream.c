@@ -9,7 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/fallback.h"
 #include "exec/fault.h"
+#include "exec/guard.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,10 +100,10 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
     if (__builtin_expect(s != NULL, 1)) {
         return s;
     }
-    s = adopt_idle(device, thread);
-    if (s == NULL) {
     /* A thread that began before modes were read learns of them here. */
     thread->watch |= atomic_load(&burni_watch_all);
+    s = adopt_idle(device, thread);
+    if (s == NULL) {
         s = make_stream(device, thread, err);
     }
     thread->streams[device->index] = s;
@@ -179,15 +181,22 @@ static int has_bit(uint32_t mask, uint32_t i)
     return i < 32 && (mask >> i & 1) != 0;
 }
 
-static burni_cause *cause_of_inputs(const burni_launch *launch)
+/* The cause of the first input that failed; bit i of `vars`: input i is a variable's memory. */
+static burni_cause *look_at_inputs(const burni_launch *launch, uint64_t *vars)
 {
+    uint64_t mask = 0;
     for (uint32_t i = 0; i < launch->n_in; i++) {
         burni_storage *s = launch->storages[i];
-        if (s != NULL && !has_bit(launch->overwrite, i) &&
+        if (s == NULL) {
+            continue;
+        }
+        mask |= (uint64_t)(burni_is_var(s) != 0) << i;
+        if (!has_bit(launch->overwrite, i) &&
             atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
             return s->cause;
         }
     }
+    *vars = mask;
     return NULL;
 }
 
@@ -216,17 +225,17 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     return full.code;
 }
 
-/* Hands the storage of a dying input to output 0 where the row allows it. */
-static void reuse_input(const burni_launch *launch)
+/* Hands the memory of a dying input to output 0 where the row allows it; the input, or NULL. */
+static burni_storage *reuse_input(const burni_launch *launch)
 {
     burni_storage *out = launch->storages[launch->n_in];
     uint32_t mask = launch->resolved->in_place_mask;
     if (mask == 0 || launch->n_out != 1 || out == NULL || out->block != NULL) {
-        return;
+        return NULL;
     }
     for (uint32_t i = 0; i < launch->n_in; i++) {
         burni_storage *in = launch->storages[i];
-        if (!has_bit(mask, i) || in == NULL || in->is_var || in->block == NULL ||
+        if (!has_bit(mask, i) || in == NULL || burni_is_var(in) || in->block == NULL ||
             in->block->bytes < out->bytes || in->fault != NULL ||
             launch->operands[i].offset != 0 ||
             launch->operands[i].layout != BURN_LAYOUT_CONTIGUOUS) {
@@ -249,8 +258,9 @@ static void reuse_input(const burni_launch *launch)
         out->buffer_offset = in->buffer_offset;
         out->host = in->host;
         in->block = NULL;
-        return;
+        return in;
     }
+    return NULL;
 }
 
 /* Points operands at memory. `offset` held the view's byte offset until now. */
@@ -264,6 +274,16 @@ static void bind(const burni_launch *launch, burn_operand *operands)
         operands[i].data = s->host != NULL ? (char *)s->host + operands[i].offset : NULL;
         operands[i].buffer = s->buffer;
         operands[i].offset += s->buffer_offset;
+    }
+}
+
+/* As before, for a decomposition that takes the kernel's place. */
+static void unbind(const burni_launch *launch, burn_operand *operands)
+{
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        if (launch->storages[i] != NULL) {
+            operands[i].offset -= launch->storages[i]->buffer_offset;
+        }
     }
 }
 
@@ -352,9 +372,9 @@ static void publish(burni_stream *stream, const burni_launch *launch, uint64_t p
         /* Written only where it changes: the owner of a pending value looks at it without the lock.
          */
         if (s->writer != stream) {
-            s->writer = stream;
+            atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
         }
-        s->write_point = point;
+        atomic_store_explicit(&s->write_point, point, memory_order_relaxed);
         if (s->cause != NULL) {
             burni_cause_unref(s->cause);
             s->cause = NULL;
@@ -393,9 +413,89 @@ static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_
     return rc;
 }
 
+/* Memory for the outputs that have none. */
+static int32_t back_outputs(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s != NULL && s->block == NULL && burni_storage_back(stream, s, err) != BURN_OK) {
+            return BURN_E_NO_MEMORY;
+        }
+    }
+    return BURN_OK;
+}
+
+static burni_block *take_workspace(burni_stream *stream, const burni_launch *launch,
+                                   burn_operand *workspace, burn_err *err)
+{
+    burni_block *scratch = burni_pool_take(&stream->device->pool, &stream->cache,
+                                           launch->resolved->workspace_bytes, err);
+    if (scratch != NULL) {
+        memset(workspace, 0, sizeof(*workspace));
+        workspace->kind = BURN_TENSOR;
+        workspace->buffer = scratch->page->buffer;
+        workspace->offset = scratch->offset;
+        workspace->data =
+            scratch->page->host != NULL ? scratch->page->host + scratch->offset : NULL;
+    }
+    return scratch;
+}
+
+/* Binds and launches; inside of the guards of the variables that it reads. */
+static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, uint64_t vars,
+                            burn_operand *operands, const burn_operand *workspace, burn_err *err)
+{
+    if (__builtin_expect(vars != 0, 0)) {
+        burni_guard_enter(launch->storages, vars);
+    }
+    bind(launch, operands);
+    int32_t rc;
+    if (stream->device->synchronous) {
+        rc = launch_kernel(stream, launch, operands, workspace, NULL, err);
+        if (rc == BURN_OK) {
+            publish(stream, launch, 0);
+        }
+    } else {
+        rc = run_async(stream, launch, operands, workspace, err);
+    }
+    if (__builtin_expect(rc != BURN_OK, 0)) {
+        unbind(launch, operands);
+    }
+    if (__builtin_expect(vars != 0, 0)) {
+        burni_guard_leave(launch->storages, vars);
+    }
+    return rc;
+}
+
+/* A kernel did not run: the input that lent its memory has it again. */
+static void undo_reuse(const burni_launch *launch, burni_storage *reused)
+{
+    if (reused != NULL) {
+        burni_storage *out = launch->storages[launch->n_in];
+        reused->block = out->block;
+        out->block = NULL;
+    }
+}
+
+static int32_t refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
+                       burn_err *err)
+{
+    if (rc == BURN_E_UNSUPPORTED && (stream->window <= 1 || burni_fallback_runs(stream))) {
+        return rc;
+    }
+    if (rc == BURN_E_UNSUPPORTED && launch->op->def.decompose != NULL) {
+        burni_fallback(stream, launch);
+        return BURN_OK;
+    }
+    err->code = rc;
+    (void)fail_launch(stream, launch, err);
+    return BURN_OK;
+}
+
 static int32_t run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
 {
-    burni_cause *cause = cause_of_inputs(launch);
+    uint64_t vars = 0;
+    burni_cause *cause = look_at_inputs(launch, &vars);
     if (__builtin_expect(cause != NULL, 0)) {
         fail_outputs(launch, cause);
         return BURN_OK;
@@ -407,52 +507,29 @@ static int32_t run(burni_stream *stream, const burni_launch *launch, burn_operan
     err.code = 0;
     err.op = 0;
     err.backend_code = 0;
-    if (launch->resolved->in_place_mask != 0) {
-        reuse_input(launch);
+    burni_storage *reused = launch->resolved->in_place_mask != 0 ? reuse_input(launch) : NULL;
+    if (back_outputs(stream, launch, &err) != BURN_OK) {
+        (void)fail_launch(stream, launch, &err);
+        return BURN_OK;
     }
-    for (uint32_t j = 0; j < launch->n_out; j++) {
-        burni_storage *s = launch->storages[launch->n_in + j];
-        if (s != NULL && s->block == NULL && burni_storage_back(stream, s, &err) != BURN_OK) {
-            (void)fail_launch(stream, launch, &err);
-            return BURN_OK;
-        }
-    }
-    bind(launch, operands);
     burn_operand workspace;
     burni_block *scratch = NULL;
     if (launch->resolved->workspace_bytes > 0) {
-        scratch = burni_pool_take(&stream->device->pool, &stream->cache,
-                                  launch->resolved->workspace_bytes, &err);
+        scratch = take_workspace(stream, launch, &workspace, &err);
         if (scratch == NULL) {
             (void)fail_launch(stream, launch, &err);
             return BURN_OK;
         }
-        memset(&workspace, 0, sizeof(workspace));
-        workspace.kind = BURN_TENSOR;
-        workspace.buffer = scratch->page->buffer;
-        workspace.offset = scratch->offset;
-        workspace.data = scratch->page->host != NULL ? scratch->page->host + scratch->offset : NULL;
     }
-    const burn_operand *ws = scratch != NULL ? &workspace : NULL;
-    int32_t rc;
-    if (stream->device->synchronous) {
-        rc = launch_kernel(stream, launch, operands, ws, NULL, &err);
-        if (rc == BURN_OK) {
-            publish(stream, launch, 0);
-        }
-    } else {
-        rc = run_async(stream, launch, operands, ws, &err);
-    }
+    int32_t rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL,
+                              &err);
     if (scratch != NULL) {
         burni_pool_give(&stream->cache, scratch);
     }
     stream->n_launched++;
     if (__builtin_expect(rc != BURN_OK, 0)) {
-        if (rc == BURN_E_UNSUPPORTED && stream->window == 1) {
-            return rc;
-        }
-        err.code = rc;
-        (void)fail_launch(stream, launch, &err);
+        undo_reuse(launch, reused);
+        return refused(stream, launch, rc, &err);
     }
     return BURN_OK;
 }
@@ -542,7 +619,7 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
         if (s == NULL || (atomic_load(&s->state) == BURNI_FAILED && !is_overwritten(launch, s))) {
             continue;
         }
-        s->writer = stream;
+        atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
         atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
     }
     r->launch.moved = 0;
@@ -634,9 +711,27 @@ void burni_storage_launch(burni_storage *s)
     }
 }
 
+/* A variable that another stream wrote last becomes this one's when the record is kept. Records
+ * before it that read the variable no longer see whom to wait for, so the queue waits now. */
+static int32_t take_over(burni_stream *stream, const burni_launch *launch)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t j = 0; j < launch->n_out && rc == BURN_OK; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        burni_stream *writer = s != NULL ? s->writer : NULL;
+        if (writer == NULL || writer == stream || stream->device->synchronous ||
+            atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_SUBMITTED) {
+            continue;
+        }
+        atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
+        rc = stream->device->api->wait(stream->queue, writer->queue, s->write_point, NULL);
+    }
+    return rc;
+}
+
 int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
 {
-    if (stream->window <= 1) {
+    if (stream->window <= 1 || burni_fallback_runs(stream)) {
         return run(stream, launch, launch->operands);
     }
     for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
@@ -652,13 +747,14 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
             run_records(stream, stream->n_records / 2 + 1);
         }
     }
-    burni_record *r = record_new(stream, launch);
+    int32_t rc = take_over(stream, launch);
+    burni_record *r = rc == BURN_OK ? record_new(stream, launch) : NULL;
     if (r != NULL) {
         fill_record(stream, r, launch);
         stream->records[stream->n_records++] = r;
     }
     burni_stream_unlock(stream, locked);
-    return r != NULL ? BURN_OK : BURN_E_NO_MEMORY;
+    return rc != BURN_OK || r != NULL ? rc : BURN_E_NO_MEMORY;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

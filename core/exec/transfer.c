@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "exec/emit.h"
 #include "exec/explain.h"
+#include "exec/guard.h"
 #include "ops/rules.h"
 
 #include <string.h>
@@ -31,12 +32,12 @@ static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *
         rc = burni_stream_said(stream, "copy_in", rc, err);
         if (rc == BURN_OK && !stream->device->synchronous) {
             rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
-            s->write_point = point;
+            atomic_store_explicit(&s->write_point, point, memory_order_relaxed);
             atomic_store(&stream->submitted, point);
         }
     }
     if (rc == BURN_OK) {
-        s->writer = stream;
+        atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
         atomic_store_explicit(&s->state, BURNI_SUBMITTED, memory_order_release);
     }
     return rc;
@@ -116,37 +117,74 @@ burn_tensor *burni_upload(burni_thread *thread, burn_device *device, uint8_t dty
     return t;
 }
 
-static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out, uint64_t bytes,
-                          burn_err *err)
+/* Queues the copy of a storage's bytes; its point goes to `out_point`. The stream is locked. */
+static int32_t queue_read(burni_stream *stream, burni_storage *s, uint64_t offset, void *out,
+                          uint64_t bytes, uint64_t *out_point, burn_err *err)
 {
-    burni_storage *s = t->storage;
-    int32_t rc = burni_storage_wait(thread, s, err);
-    if (rc != BURN_OK || bytes == 0) {
-        return rc;
-    }
-    uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
-    if (s->host != NULL) {
-        memcpy(out, (char *)s->host + offset, bytes);
-        return BURN_OK;
-    }
-    burni_stream *stream = burni_stream_get(thread, s->device, err);
-    if (stream == NULL) {
-        return BURN_E_NO_MEMORY;
-    }
     const burn_device_api *api = s->device->api;
-    int locked = burni_stream_lock(stream);
-    burn_err *sink = &stream->sink.err;
-    rc = api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, sink);
-    rc = burni_stream_said(stream, "copy_out", rc, err);
+    if (s->writer != stream) {
+        atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
+    }
     uint64_t point = atomic_load(&stream->submitted) + 1;
+    burn_err *sink = &stream->sink.err;
+    int32_t rc =
+        api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, sink);
+    rc = burni_stream_said(stream, "copy_out", rc, err);
     if (rc == BURN_OK) {
         rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
     }
     if (rc == BURN_OK) {
         atomic_store(&stream->submitted, point);
+        *out_point = point;
+    }
+    return rc;
+}
+
+/* Copies, or queues the copy of, bytes that have been waited for. 0 in `out_done`: the storage was
+ * a variable's when the wait began, and its value moved to a copy meanwhile: wait for that one. */
+static int32_t start_read(burni_stream *stream, burni_storage *s, int was_var, uint64_t offset,
+                          void *out, uint64_t bytes, uint64_t *out_point, int *out_done,
+                          burn_err *err)
+{
+    int locked = burni_stream_lock(stream);
+    int32_t rc = BURN_OK;
+    if (was_var) {
+        burni_guard_enter(&s, 1);
+    }
+    *out_done = !was_var || burni_is_var(s);
+    if (*out_done && s->host != NULL) {
+        memcpy(out, (char *)s->host + offset, bytes);
+    } else if (*out_done) {
+        rc = queue_read(stream, s, offset, out, bytes, out_point, err);
+    }
+    if (was_var) {
+        burni_guard_leave(&s, 1);
     }
     burni_stream_unlock(stream, locked);
-    if (rc == BURN_OK) {
+    return rc;
+}
+
+static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out, uint64_t bytes,
+                          burn_err *err)
+{
+    burni_storage *s = t->storage;
+    burni_stream *stream = burni_stream_get(thread, s->device, err);
+    if (stream == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
+    uint64_t point = 0;
+    int done = 0;
+    int32_t rc = BURN_OK;
+    while (rc == BURN_OK && !done) {
+        int was_var = burni_is_var(s);
+        rc = burni_storage_wait(thread, s, err);
+        if (rc != BURN_OK || bytes == 0) {
+            return rc;
+        }
+        rc = start_read(stream, s, was_var, offset, out, bytes, &point, &done, err);
+    }
+    if (rc == BURN_OK && point > 0) {
         rc = burni_stream_wait(stream, point, err);
     }
     return rc;

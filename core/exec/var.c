@@ -5,7 +5,9 @@
  * A variable's storage keeps its memory for life. Before it is overwritten, readers that still hold
  * the old value get it copied out: their storage object moves to fresh memory, and the variable
  * goes on with a new storage object on the old memory. Records that were made before the write run
- * before it, so they need no copy.
+ * before it, so they need no copy. An update holds the locks of its variables until it has been
+ * launched or recorded: whoever gets a variable sees the value before or the one after it, and
+ * launches of other threads that have bound the old memory are waited for (guard.h).
  */
 #include "exec/var.h"
 
@@ -13,6 +15,7 @@
 #include "base/error.h"
 #include "exec/emit.h"
 #include "exec/fault.h"
+#include "exec/guard.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -80,7 +83,7 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
                 device->autodiff != 0 && burn_dtype_class(copy->dtype) == BURN_CLASS_FLOAT);
     /* The memory must exist before somebody else can see the variable. */
     burni_storage_launch(var->value->storage);
-    var->value->storage->is_var = 1;
+    atomic_store_explicit(&var->value->storage->is_var, 1, memory_order_release);
     if (atomic_load(&var->value->storage->state) == BURNI_FAILED) {
         burni_cause_write(var->value->storage->cause, err);
         burn_var_release(var);
@@ -94,7 +97,7 @@ void burn_var_release(burn_var *var)
     if (var == NULL || atomic_fetch_sub_explicit(&var->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    var->value->storage->is_var = 0;
+    atomic_store_explicit(&var->value->storage->is_var, 0, memory_order_release);
     burni_handle_unref(var->value);
     burni_node_unref(var->leaf);
     (void)pthread_mutex_destroy(&var->lock);
@@ -145,29 +148,26 @@ static void take_memory(burni_storage *to, burni_storage *from)
     to->buffer = from->buffer;
     to->buffer_offset = from->buffer_offset;
     to->host = from->host;
-    to->writer = from->writer;
-    to->write_point = from->write_point;
+    atomic_store_explicit(&to->writer, atomic_load(&from->writer), memory_order_relaxed);
+    atomic_store_explicit(&to->write_point, atomic_load(&from->write_point),
+                          memory_order_relaxed);
     from->block = NULL;
 }
 
-/* A second storage object for the variable, in the state of the first. */
-static burni_storage *twin(burni_thread *thread, const burni_storage *old)
+/* The copy has been launched and did not fail, as far as can be known now. A device that reports
+ * late is waited for: the readers of the copy know nothing of its own fault word. */
+static int32_t check_copy(burni_thread *thread, const burn_tensor *copy, burn_err *err)
 {
-    burni_storage *fresh = burni_storage_new(thread, old->device, old->bytes);
-    if (fresh == NULL) {
-        return NULL;
+    burni_storage *s = copy->storage;
+    burni_storage_launch(s);
+    if (atomic_load(&s->state) != BURNI_FAILED && s->fault == NULL) {
+        return BURN_OK;
     }
-    fresh->is_var = 1;
-    atomic_store(&fresh->foreign, atomic_load(&old->foreign));
-    atomic_store(&fresh->state, atomic_load(&old->state));
-    fresh->cause = old->cause != NULL ? burni_cause_ref(old->cause) : NULL;
-    fresh->fault = burni_fault_ref(old->fault);
-    return fresh;
+    return burni_storage_wait(thread, s, err);
 }
 
 /* A copy of the variable's value that has run. NULL and an error when there is none. */
-static burn_tensor *run_copy(burni_thread *thread, const burn_var *var, burni_stream *stream,
-                             burn_err *err)
+static burn_tensor *run_copy(burni_thread *thread, const burn_var *var, burn_err *err)
 {
     burn_tensor *copy = NULL;
     burn_tensor *const in[1] = {var->value};
@@ -176,16 +176,7 @@ static burn_tensor *run_copy(burni_thread *thread, const burn_var *var, burni_st
     int32_t rc = burni_emit(thread, NULL, burni_op_find(BURN_OP_COPY), NULL, 0, in, 1, &copy, 1);
     thread->depth--;
     thread->no_grad--;
-    if (rc == BURN_OK) {
-        burni_stream_drain(stream);
-        const burni_storage *s = copy->storage;
-        if (atomic_load(&s->state) == BURNI_FAILED) {
-            burni_cause_write(s->cause, err);
-            rc = s->cause->code;
-        }
-    } else {
-        (void)burn_tensor_error(copy, err);
-    }
+    rc = rc == BURN_OK ? check_copy(thread, copy, err) : burn_tensor_error(copy, err);
     if (rc != BURN_OK) {
         burn_release(copy);
         return NULL;
@@ -193,48 +184,110 @@ static burn_tensor *run_copy(burni_thread *thread, const burn_var *var, burni_st
     return copy;
 }
 
-/* Gives readers of the old value their own copy of it: the old storage object, which they hold,
- * gets the copy's memory, and the variable goes on with a new object on its own memory. */
-static int32_t copy_out(burni_thread *thread, burn_var *var, burni_stream *stream, burn_err *err)
+/* The variable's memory goes to `fresh`, the copy's to those who hold `old`. */
+static void exchange(burn_var *var, burni_storage *fresh, burn_tensor *copy)
 {
     burni_storage *old = var->value->storage;
-    burni_stream_drain(stream);
+    burni_guard_exchange_begin(old);
+    atomic_store(&fresh->foreign, atomic_load(&old->foreign));
+    atomic_store(&fresh->state, atomic_load(&old->state));
+    fresh->cause = old->cause != NULL ? burni_cause_ref(old->cause) : NULL;
+    fresh->fault = burni_fault_ref(old->fault);
+    atomic_store_explicit(&fresh->is_var, 1, memory_order_release);
+    take_memory(fresh, old);
+    if (copy != NULL) {
+        take_memory(old, copy->storage);
+    }
+    atomic_store_explicit(&old->is_var, 0, memory_order_release);
+    burni_guard_exchange_end(old);
+    var->value->storage = fresh;
+    burni_storage_unref(old, 1);
+}
+
+/* Gives readers of the old value their own copy of it: the old storage object, which they hold,
+ * gets the copy's memory, and the variable goes on with a new object on its own memory. */
+static int32_t copy_out(burni_thread *thread, burn_var *var, burn_err *err)
+{
+    burni_storage *old = var->value->storage;
+    burni_storage_launch(old);
     burn_tensor *copy = NULL;
     if (atomic_load(&old->state) != BURNI_FAILED) {
-        copy = run_copy(thread, var, stream, err);
-        if (copy == NULL) {
-            return err != NULL && err->code != BURN_OK ? err->code : BURN_E_NO_MEMORY;
+        burn_err why = BURN_ERR_INIT;
+        copy = run_copy(thread, var, &why);
+        /* A value that turns out to have failed needs no copy. */
+        if (copy == NULL && burni_storage_wait(thread, old, NULL) == BURN_OK) {
+            return burni_fail(err, why.code, "%s", why.text);
         }
     }
-    burni_storage *fresh = twin(thread, old);
+    burni_storage *fresh = burni_storage_new(thread, old->device, old->bytes);
     if (fresh == NULL) {
         burn_release(copy);
         return burni_fail(err, BURN_E_NO_MEMORY, "variable: out of host memory");
     }
-    take_memory(fresh, old);
-    old->is_var = 0;
-    if (copy != NULL) {
-        take_memory(old, copy->storage);
-    }
-    var->value->storage = fresh;
+    exchange(var, fresh, copy);
     burn_release(copy);
-    burni_storage_unref(old, 1);
     return BURN_OK;
 }
 
-/* Makes the variable's storage safe to overwrite by the calling thread. */
+/* Makes the variable's storage safe to overwrite by the calling thread, which holds its lock: so
+ * there will be no new readers, and those without a handle have at most records that wait. */
 static int32_t prepare_write(burni_thread *thread, burn_var *var, burn_err *err)
 {
     burni_stream *stream = burni_stream_get(thread, var->device->core, err);
     if (stream == NULL) {
         return BURN_E_NO_MEMORY;
     }
-    drain_others(var->device->core, stream);
     uint64_t refs = atomic_load_explicit(&var->value->storage->refs, memory_order_acquire);
     if (BURNI_HANDLES(refs) > 1) {
-        return copy_out(thread, var, stream, err);
+        return copy_out(thread, var, err);
     }
+    drain_others(var->device->core, stream);
     return BURN_OK;
+}
+
+/* Locks each variable once, by rising address, so that two updates cannot wait for each other. */
+static uint32_t lock_vars(burn_var *const *vars, uint32_t n, burn_var **held)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = count;
+        while (at > 0 && (uintptr_t)held[at - 1] > (uintptr_t)vars[i]) {
+            at--;
+        }
+        if (vars[i] == NULL || (at > 0 && held[at - 1] == vars[i])) {
+            continue;
+        }
+        memmove(held + at + 1, held + at, (count - at) * sizeof(held[0]));
+        held[at] = vars[i];
+        count++;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        (void)pthread_mutex_lock(&held[k]->lock);
+    }
+    return count;
+}
+
+static int32_t update_locked(burni_thread *thread, const burni_op *op, const void *attrs,
+                             uint32_t attrs_size, burn_var *const *vars, burn_tensor *const *in,
+                             uint32_t n_in, burn_err *err)
+{
+    burn_tensor *operands[BURN_MAX_OPERANDS];
+    burn_tensor *outs[16];
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < n_in; i++) {
+        operands[i] = in[i];
+        if (vars[i] != NULL) {
+            rc = rc == BURN_OK ? prepare_write(thread, vars[i], err) : rc;
+            operands[i] = vars[i]->value;
+        }
+    }
+    if (rc == BURN_OK) {
+        rc = burni_emit(thread, NULL, op, attrs, attrs_size, operands, n_in, outs, op->def.n_out);
+        if (rc != BURN_OK) {
+            (void)burn_tensor_error(outs[0], err);
+        }
+    }
+    return rc;
 }
 
 int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
@@ -253,26 +306,13 @@ int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
                           "update: %s overwrites no variable; assign its result instead",
                           op->def.name);
     }
-    burn_tensor *operands[BURN_MAX_OPERANDS];
-    burn_tensor *outs[16];
-    int32_t rc = BURN_OK;
+    burn_var *held[BURN_MAX_OPERANDS];
     burn_scope_begin();
     thread->no_grad++;
-    for (uint32_t i = 0; i < n_in; i++) {
-        operands[i] = in[i];
-        if (vars[i] == NULL) {
-            continue;
-        }
-        (void)pthread_mutex_lock(&vars[i]->lock);
-        rc = rc == BURN_OK ? prepare_write(thread, vars[i], err) : rc;
-        operands[i] = vars[i]->value;
-        (void)pthread_mutex_unlock(&vars[i]->lock);
-    }
-    if (rc == BURN_OK) {
-        rc = burni_emit(thread, NULL, op, attrs, attrs_size, operands, n_in, outs, op->def.n_out);
-        if (rc != BURN_OK) {
-            (void)burn_tensor_error(outs[0], err);
-        }
+    uint32_t n_held = lock_vars(vars, n_in, held);
+    int32_t rc = update_locked(thread, op, attrs, attrs_size, vars, in, n_in, err);
+    while (n_held > 0) {
+        (void)pthread_mutex_unlock(&held[--n_held]->lock);
     }
     thread->no_grad--;
     burn_scope_end();

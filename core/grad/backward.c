@@ -429,23 +429,38 @@ static burn_tensor *seed_for(const pass *p, burn_tensor *t, burn_tensor *seed)
     return call1(p, BURN_OP_FILL, &shape, burn_scalar(1.0), NULL);
 }
 
+/* What is known now of a tensor: a call that failed, or work that ran and failed. Runs nothing. */
+static int32_t known_failure(const burn_tensor *t, burn_err *err)
+{
+    const burni_cause *cause = t->cause;
+    if (cause == NULL && t->storage != NULL &&
+        atomic_load_explicit(&t->storage->state, memory_order_acquire) == BURNI_FAILED) {
+        cause = t->storage->cause;
+    }
+    if (cause == NULL) {
+        return BURN_OK;
+    }
+    burni_cause_write(cause, err);
+    return cause->code;
+}
+
 static int32_t check_root(const burn_tensor *t, const burn_tensor *seed, burn_err *err)
 {
     if (t == NULL) {
         return burni_fail(err, BURN_E_INVALID, "backward: the tensor is NULL");
     }
-    if (t->cause != NULL) {
-        burni_cause_write(t->cause, err);
-        return t->cause->code;
+    int32_t rc = known_failure(t, err);
+    if (rc != BURN_OK) {
+        return rc;
     }
     if (t->node == NULL) {
         return burni_fail(err, BURN_E_STATE,
                           "backward: the tensor depends on no variable of an autodiff device and "
                           "on no burn_require_grad tensor");
     }
-    if (seed != NULL && seed->cause != NULL) {
-        burni_cause_write(seed->cause, err);
-        return seed->cause->code;
+    rc = seed != NULL ? known_failure(seed, err) : BURN_OK;
+    if (rc != BURN_OK) {
+        return rc;
     }
     if (seed != NULL && (seed->kind != BURN_TENSOR || seed->rank != t->rank ||
                          seed->dtype != t->dtype ||
@@ -474,6 +489,10 @@ static int32_t walk(pass *p, burn_tensor *t, burn_tensor *seed)
         } else if (!keep_leaf(p, &p->visits[i])) {
             rc = burni_fail(p->err, BURN_E_NO_MEMORY, "backward: out of host memory");
         }
+    }
+    /* With window 1 the gradients have been launched: one that failed fails the pass. */
+    for (uint32_t i = 0; i < p->result->n && rc == BURN_OK; i++) {
+        rc = known_failure(p->result->entries[i].grad, p->err);
     }
     return rc;
 }

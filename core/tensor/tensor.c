@@ -9,7 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 
+#include <burn/plugin.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +70,9 @@ void burni_cause_write(const burni_cause *cause, burn_err *err)
 
 /* ---- handles ---------------------------------------------------------------------------- */
 
+/* A root scope that grows to this is told of: once, since the list only grows. */
+#define MANY_ITEMS 65536u
+
 static int scope_push(burni_thread *thread, burn_tensor *t)
 {
     if (__builtin_expect(thread->n_items == thread->cap_items, 0)) {
@@ -78,6 +83,12 @@ static int scope_push(burni_thread *thread, burn_tensor *t)
         }
         thread->scope_items = items;
         thread->cap_items = cap;
+        if (cap == MANY_ITEMS && thread->n_marks == 0) {
+            burni_log(BURN_LOG_WARN, "scope",
+                      "%u tensors are alive outside of any scope of this thread; open one around "
+                      "each step (burn_scope_begin, burn_scope_end), or call burn_scope_flush",
+                      thread->n_items);
+        }
     }
     thread->scope_items[thread->n_items++] = t;
     t->scope_slot = thread->n_items;
@@ -221,10 +232,11 @@ burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *devi
     atomic_store_explicit(&s->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&s->state, BURNI_NONE, memory_order_relaxed);
     atomic_store_explicit(&s->foreign, 0, memory_order_relaxed);
-    s->is_var = 0;
+    atomic_store_explicit(&s->is_var, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->readers, 0, memory_order_relaxed);
     s->device = device;
-    s->writer = NULL;
-    s->write_point = 0;
+    atomic_store_explicit(&s->writer, NULL, memory_order_relaxed);
+    atomic_store_explicit(&s->write_point, 0, memory_order_relaxed);
     s->host = NULL;
     s->buffer = NULL;
     s->buffer_offset = 0;

@@ -58,10 +58,10 @@ enum {
 typedef struct burni_storage {
     _Atomic uint64_t refs;
     _Atomic int32_t state;
-    uint32_t is_var; /* the current storage of a variable */
+    _Atomic uint32_t is_var; /* the current storage of a variable */
     struct burni_device *device;
-    struct burni_stream *writer;
-    uint64_t write_point;
+    struct burni_stream *_Atomic writer; /* set before the state, read at any time */
+    _Atomic uint64_t write_point;
     void *host; /* address of byte 0, NULL: none or no memory yet */
     burn_buffer *buffer;
     uint64_t buffer_offset;
@@ -70,7 +70,7 @@ typedef struct burni_storage {
     burni_cause *cause;
     struct burni_fault *fault; /* faults that may still surface, NULL: none */
     _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
-    uint32_t zero;
+    _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
     struct burni_storage *next; /* free list */
 } burni_storage;
 
@@ -170,6 +170,7 @@ typedef struct burni_thread {
     uint32_t cap_marks;
     uint32_t lost_marks; /* scopes that could not be opened; they end without effect */
     struct burni_stream *holding; /* the stream whose lock this thread has, NULL: none */
+    struct burni_stream *direct;  /* the stream that a record's decomposition runs in, or NULL */
     uint32_t no_grad;
     uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
     uint32_t nested;      /* decompositions inside each other */
@@ -179,13 +180,13 @@ typedef struct burni_thread {
     uint32_t n_tags;
     uint64_t tag; /* where calls come from (base/tag.h), 0: nowhere in particular */
     uint64_t tags[BURNI_MAX_TAGS]; /* what to return to; deeper ones are counted only */
-    uint64_t rng_seed;
     uint32_t maths[BURNI_MAX_MATHS];
     uint32_t n_maths;
+    uint64_t rng_seed;
     uint64_t rng_counter;
     struct burni_capture *capture;
-    struct burni_stream *streams[BURNI_MAX_DEVICES];
     struct burni_frame *frame; /* what calls belong to, when they are watched (exec/emit.h) */
+    struct burni_stream *streams[BURNI_MAX_DEVICES];
 } burni_thread;
 
 extern _Thread_local burni_thread *burni_thread_current
