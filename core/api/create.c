@@ -27,18 +27,12 @@ static int shape_attrs(burn_attrs_shape *a, uint8_t dtype, uint32_t rank, const 
     return 1;
 }
 
-static burn_tensor *bad_rank(uint64_t op, uint32_t rank)
-{
-    return burni_call_fail(op, BURN_E_SHAPE, "%s: rank %u is not in 0..%d",
-                           burni_op_find(op)->def.name, rank, BURN_MAX_RANK);
-}
-
 burn_tensor *burn_full(burn_device *device, uint8_t dtype, uint32_t rank, const int64_t *dims,
                        burn_tensor *scalar)
 {
     burn_attrs_shape a;
     if (!shape_attrs(&a, dtype, rank, dims)) {
-        return bad_rank(BURN_OP_FILL, rank);
+        return burni_call_bad_dims(BURN_OP_FILL, rank, "dims");
     }
     return burni_call(device, BURN_OP_FILL, &a, &scalar, 1);
 }
@@ -101,7 +95,7 @@ static burn_tensor *draw(burn_device *device, uint64_t op, uint8_t dtype, uint32
 {
     burn_attrs_shape a;
     if (!shape_attrs(&a, dtype, rank, dims)) {
-        return bad_rank(op, rank);
+        return burni_call_bad_dims(op, rank, "dims");
     }
     burn_tensor *in[2];
     reserve(dtype, burni_numel(rank, dims), &in[0], &in[1]);
@@ -125,7 +119,7 @@ burn_tensor *burn_bernoulli(burn_device *device, uint8_t dtype, uint32_t rank, c
 {
     burn_attrs_shape a;
     if (!shape_attrs(&a, dtype, rank, dims)) {
-        return bad_rank(BURN_OP_BERNOULLI, rank);
+        return burni_call_bad_dims(BURN_OP_BERNOULLI, rank, "dims");
     }
     if (!(p >= 0.0 && p <= 1.0)) {
         return burni_call_fail(BURN_OP_BERNOULLI, BURN_E_INVALID,
@@ -152,10 +146,18 @@ burn_tensor *burn_dropout(burn_tensor *x, double p)
 burn_tensor *burn_to_device(burn_tensor *x, burn_device *device)
 {
     burni_thread *thread = burni_thread_get();
-    if (!burn_ok(x) || device == NULL || x->kind != BURN_TENSOR) {
-        return x != NULL && x->cause != NULL
-                   ? burni_handle_failed(thread, x->cause)
-                   : burni_call_fail(0, BURN_E_INVALID, "to_device: tensor or device is NULL");
+    if (x != NULL && x->cause != NULL) {
+        return burni_handle_failed(thread, x->cause);
+    }
+    if (x == NULL || device == NULL) {
+        return burni_call_fail(0, BURN_E_INVALID, "to_device: %s is NULL",
+                               x == NULL ? "the tensor" : "the device");
+    }
+    if (x->kind != BURN_TENSOR) {
+        return burni_call_fail(
+            0, BURN_E_INVALID,
+            "to_device: a scalar is on no device; give it to the op as it is, or "
+            "make a tensor of it with burn_full");
     }
     if (x->device->core == device->core) {
         burn_tensor *same = burni_handle_alias(thread, x, 1);

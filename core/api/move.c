@@ -62,8 +62,7 @@ burn_tensor *burn_reshape(burn_tensor *x, uint32_t rank, const int64_t *dims)
     burn_err err = BURN_ERR_INIT;
     int64_t full[BURN_MAX_RANK];
     if (bad_dims(rank, dims)) {
-        return burni_call_fail(BURN_OP_RESHAPE, BURN_E_SHAPE, "reshape: rank %u is not in 0..%d",
-                               rank, BURN_MAX_RANK);
+        return burni_call_bad_dims(BURN_OP_RESHAPE, rank, "dims");
     }
     if (burn_ok(x) && complete(x, rank, dims, full, &err) != BURN_OK) {
         return burni_call_fail(BURN_OP_RESHAPE, err.code, "%s", err.text);
@@ -77,8 +76,7 @@ burn_tensor *burn_reshape(burn_tensor *x, uint32_t rank, const int64_t *dims)
 burn_tensor *burn_expand_to(burn_tensor *x, uint32_t rank, const int64_t *dims)
 {
     if (bad_dims(rank, dims)) {
-        return burni_call_fail(BURN_OP_EXPAND, BURN_E_SHAPE, "expand: rank %u is not in 0..%d",
-                               rank, BURN_MAX_RANK);
+        return burni_call_bad_dims(BURN_OP_EXPAND, rank, "dims");
     }
     return to_dims(BURN_OP_EXPAND, x, rank, dims);
 }
@@ -88,8 +86,7 @@ burn_tensor *burn_permute(burn_tensor *x, uint32_t rank, const int64_t *axes)
     burn_attrs_permute a;
     burn_attrs_init(&a, sizeof(a));
     if (bad_dims(rank, axes)) {
-        return burni_call_fail(BURN_OP_PERMUTE, BURN_E_INVALID,
-                               "permute: %u axes given, at most %d", rank, BURN_MAX_RANK);
+        return burni_call_bad_dims(BURN_OP_PERMUTE, rank, "axes");
     }
     a.n_axes = rank;
     for (uint32_t i = 0; i < rank; i++) {

@@ -14,8 +14,7 @@
 /* ---- calling --------------------------------------------------------------------------------- */
 
 burn_tensor *burni_call_n(burn_device *device, uint64_t op, const void *attrs,
-                          burn_tensor *const *in, uint32_t n_in, burn_tensor **out,
-                          uint32_t n_out)
+                          burn_tensor *const *in, uint32_t n_in, burn_tensor **out, uint32_t n_out)
 {
     burni_thread *thread = burni_thread_get();
     if (thread == NULL) {
@@ -30,8 +29,8 @@ burn_tensor *burni_call_n(burn_device *device, uint64_t op, const void *attrs,
     return out[0];
 }
 
-burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs,
-                        burn_tensor *const *in, uint32_t n_in)
+burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs, burn_tensor *const *in,
+                        uint32_t n_in)
 {
     burn_tensor *out = NULL;
     return burni_call_n(device, op, attrs, in, n_in, &out, 1);
@@ -45,6 +44,17 @@ burn_tensor *burni_call_fail(uint64_t op, int32_t code, const char *format, ...)
     (void)burni_vfail(&err, code, format, args);
     va_end(args);
     return burni_handle_fail(burni_thread_get(), code, op, "%s", err.text);
+}
+
+burn_tensor *burni_call_bad_dims(uint64_t op, uint32_t rank, const char *what)
+{
+    const char *name = burni_op_find(op)->def.name;
+    if (rank <= BURN_MAX_RANK) {
+        return burni_call_fail(op, BURN_E_INVALID, "%s: %s is NULL, %u numbers are needed", name,
+                               what, rank);
+    }
+    return burni_call_fail(op, BURN_E_SHAPE, "%s: %u numbers in %s, rank is 0 to %d", name, rank,
+                           what, BURN_MAX_RANK);
 }
 
 int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis)
@@ -336,8 +346,8 @@ burn_tensor *burn_adaptive_max_pool2d(burn_tensor *x, int64_t height, int64_t wi
 
 /* ---- normalising, attention, losses ---------------------------------------------------------- */
 
-burn_tensor *burn_layer_norm(burn_tensor *x, burn_tensor *gamma, burn_tensor *beta,
-                             uint32_t n_axes, double eps)
+burn_tensor *burn_layer_norm(burn_tensor *x, burn_tensor *gamma, burn_tensor *beta, uint32_t n_axes,
+                             double eps)
 {
     burn_attrs_norm a;
     burn_attrs_init(&a, sizeof(a));

@@ -9,6 +9,7 @@
 #include "exec/transfer.h"
 #include "ops/rules.h"
 
+#include <burn/ops.h>
 #include <burn/registry.h>
 #include <burn_sdk/half.h>
 #include <inttypes.h>
@@ -242,7 +243,47 @@ double burn_item(const burn_tensor *t, burn_err *err)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* Prints axis `d` of the elements from `at` on; long axes show their first and last three. */
+#define SHOW_ALL  8 /* axes up to this are shown whole, */
+#define SHOW_ENDS 3 /* longer ones by their first and last elements */
+
+/* What is printed of a long axis, as a short one; without an owner, in the innermost scope. */
+static burn_tensor *ends_of(burn_tensor *t, uint32_t axis)
+{
+    int64_t n = burn_dim(t, axis);
+    if (n <= SHOW_ALL) {
+        return t;
+    }
+    burn_tensor *ends[2] = {burn_slice(t, axis, 0, SHOW_ENDS, 1),
+                            burn_slice(t, axis, n - SHOW_ENDS, n, 1)};
+    return burn_cat(ends, 2, axis);
+}
+
+/* The elements that are printed, dense on the host: a large tensor is not read whole. */
+static unsigned char *shown_bytes(const burn_tensor *t, const void *out, burn_err *err)
+{
+    burni_thread *thread = burni_thread_get();
+    burn_tensor *shown = (burn_tensor *)(uintptr_t)t;
+    if (t->kind != BURN_TENSOR || thread == NULL) {
+        return raw_bytes(t, t->numel, out, err);
+    }
+    /* Printing is no part of what the program computes. */
+    uint32_t watch = thread->watch;
+    thread->watch = 0;
+    thread->no_grad++;
+    thread->depth++;
+    burn_scope_begin();
+    for (uint32_t d = 0; d < t->rank; d++) {
+        shown = ends_of(shown, d);
+    }
+    unsigned char *bytes = raw_bytes(shown, burn_numel(shown), out, err);
+    burn_scope_end();
+    thread->depth--;
+    thread->no_grad--;
+    thread->watch = watch;
+    return bytes;
+}
+
+/* Prints axis `d` of the shown elements from `at` on. */
 static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned char *bytes,
                        uint32_t d, int64_t at)
 {
@@ -256,15 +297,13 @@ static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned ch
     }
     int64_t step = 1;
     for (uint32_t k = d + 1; k < t->rank; k++) {
-        step *= t->dims[k];
+        step *= t->dims[k] > SHOW_ALL ? 2 * SHOW_ENDS : t->dims[k];
     }
+    int cut = t->dims[d] > SHOW_ALL;
+    int64_t n = cut ? 2 * SHOW_ENDS : t->dims[d];
     burni_print(p, "{");
-    for (int64_t i = 0; i < t->dims[d]; i++) {
-        if (t->dims[d] > 8 && i == 3) {
-            burni_print(p, ", ...");
-            i = t->dims[d] - 3;
-        }
-        burni_print(p, "%s", i > 0 ? ", " : "");
+    for (int64_t i = 0; i < n; i++) {
+        burni_print(p, "%s%s", i > 0 ? ", " : "", cut && i == SHOW_ENDS ? "..., " : "");
         print_axis(p, t, bytes, d + 1, at + i * step);
     }
     burni_print(p, "}");
@@ -280,8 +319,8 @@ size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
     }
     char shape[192];
     burni_print(&p, "%s%s ", burn_dtype_name(t->dtype),
-          burni_shape_text(shape, sizeof(shape), t->rank, t->dims));
-    unsigned char *bytes = raw_bytes(t, t->numel, &p, &err);
+                burni_shape_text(shape, sizeof(shape), t->rank, t->dims));
+    unsigned char *bytes = shown_bytes(t, &p, &err);
     if (bytes == NULL) {
         burni_print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);
         return p.used;

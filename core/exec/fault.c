@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/tag.h"
 
 #include <string.h>
 
@@ -141,6 +142,7 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
                          burn_status_text(word->code));
     }
     err.op = f->op->def.id;
+    burni_tag_append(f->tag, &err);
     return burni_cause_new(&err);
 }
 
@@ -233,6 +235,7 @@ static burni_fault *fault_new(burni_stream *stream, const burni_launch *launch, 
     atomic_init(&f->refs, 1);
     f->stream = stream;
     f->op = launch->op;
+    f->tag = launch->tag;
     for (uint32_t i = 0; i < list->n; i++) {
         atomic_fetch_add(&list->faults[i]->refs, 1);
         f->parents[f->n_parents++] = list->faults[i];

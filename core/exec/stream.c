@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/tag.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
@@ -218,6 +219,7 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     (void)burni_fail(&full, err->code, "%s%s%s", has_name ? "" : launch->op->def.name,
                      has_name ? "" : ": ", err->text);
     full.op = launch->op->def.id;
+    burni_tag_append(launch->tag, &full);
     burni_cause *cause = burni_cause_new(&full);
     fail_outputs(launch, cause);
     burni_device_latch(stream->device, cause);

@@ -48,6 +48,7 @@ typedef struct burni_fault {
     burni_block *block;
     uint64_t point;
     const burni_op *op;
+    uint64_t tag;
     burni_cause *cause;
     struct burni_fault *next_open; /* the stream's list of words that nobody looked at yet */
     uint32_t n_parents;

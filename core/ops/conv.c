@@ -104,6 +104,11 @@ int32_t burni_conv_operand(const char *op, const char *what, const burn_meta *x,
     }
     char wanted[192];
     char got[192];
+    if (x->rank != rank) {
+        return burni_fail(err, BURN_E_SHAPE,
+                          "%s: %s is %s of rank %u, it must have rank %u; reshape it", op, what,
+                          burni_shape_text(got, sizeof(got), x->rank, x->dims), x->rank, rank);
+    }
     return burni_fail(err, BURN_E_SHAPE,
                       "%s: %s is %s, the other operands ask for %s (-1: any size); check channels, "
                       "groups and the order of dims",
@@ -215,12 +220,10 @@ static int32_t vjp_conv2d(const burn_builder *b, const burn_vjp *a)
         return BURN_OK;
     }
     if (a->wanted[0]) {
-        a->grad_in[0] =
-            burni_b_conv2d_grad_input(b, a->in[1], g, attrs, x->dims[2], x->dims[3]);
+        a->grad_in[0] = burni_b_conv2d_grad_input(b, a->in[1], g, attrs, x->dims[2], x->dims[3]);
     }
     if (a->wanted[1]) {
-        a->grad_in[1] =
-            burni_b_conv2d_grad_weight(b, a->in[0], g, attrs, w->dims[2], w->dims[3]);
+        a->grad_in[1] = burni_b_conv2d_grad_weight(b, a->in[0], g, attrs, w->dims[2], w->dims[3]);
     }
     if (a->n_in > 2 && a->wanted[2]) {
         a->grad_in[2] = burni_b_channel_sum(b, g, 4);
@@ -313,8 +316,8 @@ static void term_output(const burn_eval *a, const burni_conv_term *t)
 static int32_t eval_conv2d(const burn_eval *a)
 {
     burni_conv d;
-    int32_t rc = resolve_conv2d(&a->in[0].meta, &a->in[1].meta,
-                                (const burn_attrs_conv *)a->attrs, &d, a->err);
+    int32_t rc = resolve_conv2d(&a->in[0].meta, &a->in[1].meta, (const burn_attrs_conv *)a->attrs,
+                                &d, a->err);
     if (rc != BURN_OK) {
         return rc;
     }
