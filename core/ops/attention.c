@@ -48,13 +48,13 @@ static const burn_role attention_grad_roles[] = {
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 static int32_t shape_error(const char *op, const char *what, const burn_meta *x,
-                           const burn_meta *q, burn_err *err)
+                           const char *peer, const burn_meta *y, burn_err *err)
 {
     char x_text[192];
-    char q_text[192];
-    return burni_fail(err, BURN_E_SHAPE, "%s: %s has shape %s, q has %s; wanted are %s", op, what,
-                      burni_shape_text(x_text, sizeof(x_text), x->rank, x->dims),
-                      burni_shape_text(q_text, sizeof(q_text), q->rank, q->dims),
+    char y_text[192];
+    return burni_fail(err, BURN_E_SHAPE, "%s: %s has shape %s, %s has %s; wanted are %s", op, what,
+                      burni_shape_text(x_text, sizeof(x_text), x->rank, x->dims), peer,
+                      burni_shape_text(y_text, sizeof(y_text), y->rank, y->dims),
                       "q [b,h,s,d], k [b,h,t,d], v [b,h,t,e]");
 }
 
@@ -95,15 +95,15 @@ static int32_t check_operands(const char *op, const burn_infer *a)
         return burni_no_attrs(op, a->err);
     }
     if (q->rank != 4) {
-        return shape_error(op, "q", q, q, a->err);
+        return shape_error(op, "q", q, "k", k, a->err);
     }
     if (k->rank != 4 || k->dims[0] != q->dims[0] || k->dims[1] != q->dims[1] ||
         k->dims[3] != q->dims[3]) {
-        return shape_error(op, "k", k, q, a->err);
+        return shape_error(op, "k", k, "q", q, a->err);
     }
-    if (v->rank != 4 || v->dims[0] != q->dims[0] || v->dims[1] != q->dims[1] ||
+    if (v->rank != 4 || v->dims[0] != k->dims[0] || v->dims[1] != k->dims[1] ||
         v->dims[2] != k->dims[2]) {
-        return shape_error(op, "v", v, q, a->err);
+        return shape_error(op, "v", v, "k", k, a->err);
     }
     if (a->n_in > MASK && burni_nn_present(a->in[MASK])) {
         return check_mask(op, q, k, a->in[MASK], a->err);

@@ -104,6 +104,11 @@ static int32_t check_cross_entropy(const char *op, const burn_infer *a)
         return burni_fail(a->err, BURN_E_SHAPE, "%s: logits have shape %s; they need [n,c,...]", op,
                           burni_shape_text(text, sizeof(text), logits->rank, logits->dims));
     }
+    if (logits->dims[1] == 0) {
+        return burni_fail(a->err, BURN_E_SHAPE, "%s: logits %s have no classes (axis 1 is empty)",
+                          op,
+                          burni_shape_text(text, sizeof(text), logits->rank, logits->dims));
+    }
     if (a->n_in > WEIGHT && burni_nn_present(a->in[WEIGHT])) {
         burn_meta classes = {0, BURN_TENSOR, logits->dtype, 1, 0, {logits->dims[1]}};
         code = burni_nn_check_shape(op, "the class axis of logits", &classes, "weight",
@@ -592,6 +597,7 @@ static const entropy_sample entropy_table[] = {
     {"target too large", 2, {3, 3}, BURN_I64, 1, 0, NONE, 0.1, 3, high_values, BURN_E_DATA},
     {"ignored probabilities", 2, {3, 3}, BURN_F32, 0, 0, 1, 0, 0, NULL, BURN_E_INVALID},
     {"smoothing above 1", 2, {3, 3}, BURN_I64, 0, 0, NONE, 1.5, 0, NULL, BURN_E_INVALID},
+    {"no classes", 2, {3, 0}, BURN_I64, 0, 0, NONE, 0, 0, NULL, BURN_E_SHAPE},
     {"no class axis", 1, {3}, BURN_I64, 0, 0, NONE, 0, 0, NULL, BURN_E_SHAPE},
     {"unknown reduction", 2, {3, 3}, BURN_I64, 0, 3, NONE, 0, 0, NULL, BURN_E_INVALID},
 };

@@ -210,7 +210,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     runner->reset(runner);
     conf_check_moved(report, runner, c);
     runner->reset(runner);
-    if (c->variant == 0 && c->sample_index == conf_first_good_sample(c->def)) {
+    if ((o->smoke || c->variant == 0) && c->sample_index == conf_first_good_sample(c->def)) {
         conf_check_refusals(report, runner, c);
     }
     if (!o->smoke) {

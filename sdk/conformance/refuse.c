@@ -4,8 +4,9 @@
  * which operand and what was wrong with it.
  *
  * The rules: an operand's dtypes, its tie to another operand's dtype, its presence, tensor or
- * scalar, and how many operands there are. Shape rules are an op's own and are broken by its
- * BURN_SAMPLE_ERROR samples. To add a rule: a function that breaks it, a row in `breakers`.
+ * scalar, how many operands there are, and sizes. Which sizes fit is an op's own rule: each size of
+ * each operand is changed, and where `infer` refuses that, so must the device, naming the values.
+ * To add a rule of roles: a function that breaks it, a row in `breakers`.
  */
 #include "conformance.h"
 
@@ -161,6 +162,72 @@ static void expect_refusal(conf_report *report, conf_runner *runner, const conf_
     conf_result(report, c, "refuse", name, CONF_PASS, "%s", err.text);
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Gives operand i of c another shape, with zeros in it. */
+static void reshape(conf_case *c, uint32_t i, const burn_meta *meta)
+{
+    memset(&c->in[i], 0, sizeof(c->in[i]));
+    c->in[i].meta = *meta;
+    conf_value_alloc(c->arena, &c->in[i]);
+}
+
+/* "[2,3]": the shape of an operand of c that stands in the definition's own text, or NULL. */
+static const char *shape_in_text(const conf_case *c, const char *text, char *out, size_t size)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        char meta[100];
+        const char *shape = strchr(conf_meta_text(meta, sizeof(meta), &c->in[i].meta), '[');
+        (void)snprintf(out, size, "%s", shape != NULL ? shape : "");
+        if (out[0] != '\0' && strstr(text, out) != NULL) {
+            return out;
+        }
+    }
+    return NULL;
+}
+
+/* When infer refuses the operands of c, so must the device; the text must name what does not fit:
+ * the changed size, or the shape of an operand. */
+static void expect_shape_refusal(conf_report *report, conf_runner *runner, conf_case *c,
+                                 int64_t number)
+{
+    burn_err err = BURN_ERR_INIT;
+    refusal expected;
+    char size[24];
+    char shape[100];
+    memset(&expected, 0, sizeof(expected));
+    expected.code = conf_evaluate(c->arena, c->def, c->sample.attrs, c->sample.attrs_size, c->in,
+                                  c->n_in, c->out, c->n_out, &err);
+    if (expected.code == BURN_E_SHAPE) {
+        (void)snprintf(size, sizeof(size), "%lld", (long long)number);
+        const char *known = shape_in_text(c, err.text, shape, sizeof(shape));
+        expected.words[1] = known != NULL ? known : size;
+        expect_refusal(report, runner, c, "size", &expected);
+    }
+}
+
+static void break_sizes(conf_report *report, conf_runner *runner, const conf_case *c)
+{
+    static conf_case broken; /* large */
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        uint32_t rank = c->in[i].meta.kind == BURN_TENSOR ? c->in[i].meta.rank : 0;
+        for (uint32_t d = 0; d < rank; d++) {
+            burn_meta meta = c->in[i].meta;
+            meta.dims[d] += 1;
+            broken = *c;
+            reshape(&broken, i, &meta);
+            expect_shape_refusal(report, runner, &broken, meta.dims[d]);
+        }
+        if (rank > 0 && rank < BURN_MAX_RANK) {
+            burn_meta meta = c->in[i].meta;
+            meta.dims[meta.rank++] = 2;
+            broken = *c;
+            reshape(&broken, i, &meta);
+            expect_shape_refusal(report, runner, &broken, 2);
+        }
+    }
+}
+
 void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c)
 {
     static conf_case broken; /* large */
@@ -175,4 +242,5 @@ void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c)
             }
         }
     }
+    break_sizes(report, runner, c);
 }
