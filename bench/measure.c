@@ -148,7 +148,8 @@ static double time_first_line(const char *path, const char *part, char *note, si
     struct bench_child child;
     char reply[64];
     double start = bench_now();
-    if (bench_child_start(&child, (const char *[]){path, part, NULL}, (const char *[]){NULL}) != 0 ||
+    if (bench_child_start(&child, (const char *[]){path, part, NULL},
+                          (const char *[]){NULL}) != 0 ||
         bench_child_listen(&child, reply, sizeof(reply), ROUND_TIMEOUT) != 0) {
         (void)snprintf(note, note_size, "%.200s %.40s failed", path, part);
         return (double)NAN;

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Seconds of one pass of SLEEF's function ("exp", "log", ...; f32, 1 ulp) over n elements in [0, 1),
- * on one thread; NaN when the library, the function or the instruction set is not there. */
+/* Seconds of one pass of SLEEF's function ("exp", "log", ...; f32, 1 ulp) over n elements in
+ * [0, 1), on one thread; NaN when the library, the function or the instruction set is not there. */
 double bench_sleef(const char *function, int64_t n, double seconds);
 
 #endif /* BENCH_SLEEF_H */

@@ -8,12 +8,17 @@
  */
 #include "copy_nd.h"
 
+#include "stream.h"
 #include "threads.h"
 #include "tiles.h"
 
 #include <string.h>
 
-enum { BLOCK = 16 };
+/*
+ * A block is a line of 16 floats wide. Streamed transpositions go down strips of several lines, so
+ * that memory is asked for neighbouring lines, and ask for the next block row in time.
+ */
+enum { BLOCK = 16, STRIP = 128, LONG_RUN = 256 };
 
 typedef struct plan {
     uint32_t size;
@@ -24,6 +29,7 @@ typedef struct plan {
     char *out;
     const char *in;
     uint32_t cut_axis; /* tasks are ranges of this axis */
+    uint32_t stream;   /* the copy is larger than caches (stream.h) */
     int64_t per_task;
 } plan;
 
@@ -158,56 +164,90 @@ static void block_4(char *out, int64_t out_row, const char *in, int64_t in_col, 
  * A full block by way of a small buffer: every line of the source is read whole and every line of
  * the output written whole, however many of them share a cache set.
  */
-static void block_4_full(char *out, int64_t out_row, const char *in, int64_t in_col)
+static void block_4_full(char *out, int64_t out_row, const char *in, int64_t in_col, int stream)
 {
-    uint32_t buffer[BLOCK * BLOCK];
+    _Alignas(64) uint32_t buffer[BLOCK * BLOCK];
+    _Alignas(64) uint32_t turned[BLOCK * BLOCK];
     for (int64_t c = 0; c < BLOCK; c++) {
         memcpy(buffer + c * BLOCK, in + c * in_col * 4, BLOCK * 4);
     }
-    uint32_t *z = (uint32_t *)(void *)out;
+    uint32_t *z = stream ? turned : (uint32_t *)(void *)out;
+    int64_t row = stream ? BLOCK : out_row;
     for (int64_t r = 0; r < BLOCK; r += 4) {
         for (int64_t c = 0; c < BLOCK; c += 4) {
-            block_4x4(z + r * out_row + c, out_row, buffer + r + c * BLOCK, BLOCK);
+            block_4x4(z + r * row + c, row, buffer + r + c * BLOCK, BLOCK);
+        }
+    }
+    for (int64_t r = 0; stream && r < BLOCK; r++) {
+        flex_stream(out + r * out_row * 4, turned + r * BLOCK, BLOCK * 4);
+    }
+}
+
+/* nr x nc elements, at most a block. */
+static void transpose_block(const plan *p, char *z, int64_t out_row, const char *x, int64_t in_col,
+                            int64_t nr, int64_t nc)
+{
+    if (p->size == 4 && nr == BLOCK && nc == BLOCK) {
+        block_4_full(z, out_row, x, in_col, p->stream != 0);
+    } else if (p->size == 4) {
+        block_4(z, out_row, x, in_col, nr, nc);
+    } else if (p->size == 8) {
+        block_8(z, out_row, x, in_col, nr, nc);
+    } else if (p->size == 2) {
+        block_2(z, out_row, x, in_col, nr, nc);
+    } else {
+        block_1(z, out_row, x, in_col, nr, nc);
+    }
+}
+
+/* Asks for a block row of the source: `bytes` of each of BLOCK rows. Past its end: nothing. */
+static void fetch_block_row(const char *in, int64_t row_bytes, int64_t bytes)
+{
+    for (int64_t k = 0; k < BLOCK; k++) {
+        for (int64_t at = 0; at < bytes; at += 64) {
+            __builtin_prefetch((const void *)((uintptr_t)in + (uintptr_t)(k * row_bytes + at)));
         }
     }
 }
 
 /* out[r][c] = in[c][r] for a plane: rows of the source are dense along r, of the output along c. */
-static void transpose(uint32_t size, char *out, int64_t out_row, const char *in, int64_t in_col,
+static void transpose(const plan *p, char *out, int64_t out_row, const char *in, int64_t in_col,
                       int64_t rows, int64_t cols)
 {
-    const int64_t bytes = (int64_t)size;
-    for (int64_t r = 0; r < rows; r += BLOCK) {
-        int64_t nr = rows - r < BLOCK ? rows - r : BLOCK;
+    const int64_t bytes = (int64_t)p->size;
+    const int64_t strip = p->stream != 0 ? STRIP : BLOCK;
+    for (int64_t first = 0; first < rows; first += strip) {
+        int64_t end = rows - first < strip ? rows : first + strip;
         for (int64_t c = 0; c < cols; c += BLOCK) {
             int64_t nc = cols - c < BLOCK ? cols - c : BLOCK;
-            char *z = out + (r * out_row + c) * bytes;
-            const char *x = in + (r + c * in_col) * bytes;
-            if (size == 4 && nr == BLOCK && nc == BLOCK) {
-                block_4_full(z, out_row, x, in_col);
-            } else if (size == 4) {
-                block_4(z, out_row, x, in_col, nr, nc);
-            } else if (size == 8) {
-                block_8(z, out_row, x, in_col, nr, nc);
-            } else if (size == 2) {
-                block_2(z, out_row, x, in_col, nr, nc);
-            } else {
-                block_1(z, out_row, x, in_col, nr, nc);
+            if (p->stream != 0) {
+                fetch_block_row(in + (first + (c + BLOCK) * in_col) * bytes, in_col * bytes,
+                                (end - first) * bytes);
+            }
+            for (int64_t r = first; r < end; r += BLOCK) {
+                int64_t nr = end - r < BLOCK ? end - r : BLOCK;
+                transpose_block(p, out + (r * out_row + c) * bytes, out_row,
+                                in + (r + c * in_col) * bytes, in_col, nr, nc);
             }
         }
     }
 }
 
 /* The innermost run: any strides on both sides. */
-static void copy_run(uint32_t size, char *out, int64_t out_stride, const char *in,
+static void copy_run(const plan *p, char *out, int64_t out_stride, const char *in,
                      int64_t in_stride, int64_t n)
 {
+    const int64_t bytes = (int64_t)p->size;
+    if (p->stream != 0 && out_stride == 1 && in_stride == 1 && n * bytes >= LONG_RUN) {
+        flex_stream(out, in, (uint64_t)(n * bytes));
+        return;
+    }
     if (out_stride == 1) {
-        flex_copy_run(out, in, size, in_stride, n);
+        flex_copy_run(out, in, p->size, in_stride, n);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        memcpy(out + i * out_stride * (int64_t)size, in + i * in_stride * (int64_t)size, size);
+        memcpy(out + i * out_stride * bytes, in + i * in_stride * bytes, p->size);
     }
 }
 
@@ -237,10 +277,10 @@ static void copy_block(const plan *p, const int64_t *dims, char *out, const char
     int64_t x = 0;
     for (;;) {
         if (plane != last) {
-            transpose(p->size, out + z * bytes, p->out_strides[plane], in + x * bytes,
+            transpose(p, out + z * bytes, p->out_strides[plane], in + x * bytes,
                       p->in_strides[last], dims[plane], dims[last]);
         } else {
-            copy_run(p->size, out + z * bytes, p->out_strides[last], in + x * bytes,
+            copy_run(p, out + z * bytes, p->out_strides[last], in + x * bytes,
                      p->in_strides[last], dims[last]);
         }
         uint32_t axis = last;
@@ -258,8 +298,11 @@ static void copy_block(const plan *p, const int64_t *dims, char *out, const char
             index[axis] = 0;
         }
         if (axis == UINT32_MAX) {
-            return;
+            break;
         }
+    }
+    if (p->stream != 0) {
+        flex_stream_end();
     }
 }
 
@@ -301,6 +344,11 @@ void flex_copy_nd(uint32_t size, uint32_t rank, const int64_t *dims, void *out,
     int64_t grain = FLEX_GRAIN / (rest > 0 ? rest : 1);
     grain = (grain + BLOCK - 1) / BLOCK * BLOCK;
     p.per_task = grain < 1 ? BLOCK : grain;
+    p.per_task = (int64_t)flex_even_grain((uint64_t)p.dims[cut], (uint64_t)p.per_task, BLOCK);
+    p.stream = (uint32_t)flex_stream_pays(2 * (uint64_t)n * size);
+    if (p.stream != 0 && transposed_axis(&p) == cut && p.per_task < STRIP) {
+        p.per_task = STRIP;
+    }
     if (n <= FLEX_GRAIN || p.per_task >= p.dims[cut]) {
         copy_block(&p, p.dims, p.out, p.in);
         return;

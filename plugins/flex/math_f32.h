@@ -246,8 +246,8 @@ FM_INLINE double fm_exp_d(double x)
 }
 
 /*
- * x = m 2^k as above. log(1 + f) = f - f^2/2 + f^3 p(f); p: weighted least squares towards the least
- * largest relative error, on m - 1 in [sqrt(1/2) - 1, sqrt(2) - 1].
+ * x = m 2^k as above. log(1 + f) = f - f^2/2 + f^3 p(f); p: weighted least squares towards the
+ * least largest relative error, on m - 1 in [sqrt(1/2) - 1, sqrt(2) - 1].
  */
 FM_INLINE float fm_log(float x)
 {

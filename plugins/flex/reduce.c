@@ -335,25 +335,38 @@ typedef struct part_job {
     const reduction *r;
     uint32_t kind;
     const double *shifts;
+    int64_t n_parts;
+    int64_t per_task;
 } part_job;
+
+static void one_part(const part_job *job, int64_t part)
+{
+    const reduction *r = job->r;
+    int64_t o = part / r->parts;
+    int64_t at = part % r->parts * PART;
+    int64_t end = r->n_red - at < PART ? r->n_red : at + PART;
+    int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
+    acc_start(&r->part_acc[part], job->kind, job->shifts[o]);
+    fold_range(r, r->data + offset * (int64_t)r->size, at, end, pick_fold(r, job->kind),
+               &r->part_acc[part]);
+}
 
 static void part_task(void *ctx, uint32_t task)
 {
     const part_job *job = ctx;
-    const reduction *r = job->r;
-    int64_t o = task / r->parts;
-    int64_t at = task % r->parts * PART;
-    int64_t end = r->n_red - at < PART ? r->n_red : at + PART;
-    int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
-    acc_start(&r->part_acc[task], job->kind, job->shifts[o]);
-    fold_range(r, r->data + offset * (int64_t)r->size, at, end, pick_fold(r, job->kind),
-               &r->part_acc[task]);
+    int64_t first = task * job->per_task;
+    int64_t left = job->n_parts - first;
+    int64_t n = left < job->per_task ? left : job->per_task;
+    for (int64_t i = 0; i < n; i++) {
+        one_part(job, first + i);
+    }
 }
 
 static void fold_parts(const reduction *r, uint32_t kind, const double *shifts, flex_acc *accs)
 {
-    part_job job = {r, kind, shifts};
-    flex_parallel((uint32_t)(r->n_out * r->parts), part_task, &job);
+    int64_t n = r->n_out * r->parts;
+    part_job job = {r, kind, shifts, n, (int64_t)flex_even_grain((uint64_t)n, 1, 1)};
+    flex_parallel((uint32_t)((n + job.per_task - 1) / job.per_task), part_task, &job);
     for (int64_t o = 0; o < r->n_out; o++) {
         acc_start(&accs[o], kind, shifts[o]);
         for (int64_t k = 0; k < r->parts; k++) {

@@ -326,19 +326,16 @@ static int wants_stream(const flex_job *job)
     return flex_stream_pays(bytes * job->n);
 }
 
-/*
- * A few tasks become one per thread. The caller takes the first and the workers the others, call
- * after call, so each core's cache keeps its part from op to op.
- */
-static void one_task_per_thread(flex_job *job)
+uint64_t flex_even_grain(uint64_t n, uint64_t grain, uint64_t multiple)
 {
-    enum { FEW = 4, ROUND = 1024 };
+    enum { FEW = 4 };
     uint64_t threads = flex_thread_count();
-    uint64_t tasks = (job->n + job->grain - 1) / job->grain;
-    if (tasks > threads && tasks <= FEW * threads) {
-        uint64_t part = (job->n + threads - 1) / threads;
-        job->grain = (part + ROUND - 1) / ROUND * ROUND;
+    uint64_t tasks = (n + grain - 1) / grain;
+    if (tasks <= threads || tasks > FEW * threads) {
+        return grain;
     }
+    uint64_t part = (n + threads - 1) / threads;
+    return (part + multiple - 1) / multiple * multiple;
 }
 
 uint64_t flex_job_run(flex_job *job)
@@ -347,7 +344,7 @@ uint64_t flex_job_run(flex_job *job)
         return 0;
     }
     job->stream = (uint8_t)wants_stream(job);
-    one_task_per_thread(job);
+    job->grain = flex_even_grain(job->n, job->grain, 1024);
     /* 32-bit task numbers: huge jobs get larger tasks. */
     while ((job->n - 1) / job->grain >= UINT32_MAX) {
         job->grain *= 2;

@@ -70,6 +70,13 @@ void flex_gather(void *out, const void *data, uint32_t size, uint32_t rank, cons
 /* Copies n elements, `stride` apart, into a dense array. */
 void flex_copy_run(void *out, const void *data, uint32_t size, int64_t stride, int64_t n);
 
+/*
+ * The size of the parts that n things are cut into: `grain`, but one part per thread when that
+ * makes only a few. The caller takes the first part and the workers the others, call after call, so
+ * each core's cache keeps its part from op to op. Only for work whose bits do not depend on it.
+ */
+uint64_t flex_even_grain(uint64_t n, uint64_t grain, uint64_t multiple);
+
 /* Offset (in elements) of the element at a row-major position. */
 int64_t flex_offset_at(uint32_t rank, const int64_t *dims, const int64_t *strides,
                        int64_t position);
