@@ -15,8 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Opening is not interrupted; from here on it is worth a line that everybody sees. */
-#define SLOW_MS 250.0
+/* Opening is not interrupted; from here on it is worth a line that everybody sees. `burn doctor`
+ * has the same limit. */
+#define SLOW_MS 100.0
 
 enum { LIST_NONE = 0, LIST_BUSY = 1, LIST_DONE = 2 };
 
