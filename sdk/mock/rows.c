@@ -3,17 +3,22 @@
  * rows.c - what mock claims: one row for each minimal op, for all dtypes of the op.
  *
  * Pointwise ops take every layout; the others take dense inputs only, so that the host makes copies
- * for them. No kernel works in place (in_place_mask 0). Every row has the FAULTS flag, so that any
- * launch may fail late; a backend sets it for gather, scatter and div only. To claim one more op:
- * its slots and a row.
+ * for them. No kernel works in place (in_place_mask 0). Rows whose kernels may write the fault word
+ * say so with FAULTS; the host gives them one. To claim one more op: its slots and a row.
  */
 #include "kernels.h"
 #include "mock.h"
 
 #define ANY BURN_LAYOUT_ANY
 #define DENSE BURN_LAYOUT_CONTIGUOUS
+#ifdef MOCK_INJECT
+/* Any launch may be told to fail. */
 #define FLAGS                                                                                      \
     (BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS | BURN_ROW_INDEX64 | BURN_ROW_FAULTS)
+#else
+#define FLAGS (BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS | BURN_ROW_INDEX64)
+#endif /* MOCK_INJECT */
+#define FAULTS (FLAGS | BURN_ROW_FAULTS)
 
 static const burn_slot unary_slots[] = {
     BURN_SLOT(BURN_SET_FLOAT, ANY),
@@ -120,7 +125,7 @@ const burn_row mock_rows[] = {
     BURN_ROW(BURN_OP_ADD, "mock.add", FLAGS, binary_slots, mock_launch_add),
     BURN_ROW(BURN_OP_SUB, "mock.sub", FLAGS, binary_slots, mock_launch_sub),
     BURN_ROW(BURN_OP_MUL, "mock.mul", FLAGS, binary_slots, mock_launch_mul),
-    BURN_ROW(BURN_OP_DIV, "mock.div", FLAGS, binary_slots, mock_launch_div),
+    BURN_ROW(BURN_OP_DIV, "mock.div", FAULTS, binary_slots, mock_launch_div),
     BURN_ROW(BURN_OP_MAXIMUM, "mock.maximum", FLAGS, binary_slots, mock_launch_maximum),
     BURN_ROW(BURN_OP_EQUAL, "mock.equal", FLAGS, compare_slots, mock_launch_equal),
     BURN_ROW(BURN_OP_LESS, "mock.less", FLAGS, compare_slots, mock_launch_less),
@@ -136,9 +141,9 @@ const burn_row mock_rows[] = {
     BURN_ROW(BURN_OP_MAX, "mock.max", FLAGS, reduce_slots, mock_launch_max),
     BURN_ROW(BURN_OP_ARGMAX, "mock.argmax", FLAGS, argmax_slots, mock_launch_argmax),
     BURN_ROW(BURN_OP_MATMUL, "mock.matmul", FLAGS, matmul_slots, mock_launch_matmul),
-    BURN_ROW(BURN_OP_GATHER, "mock.gather", FLAGS, gather_slots, mock_launch_gather),
-    BURN_ROW(BURN_OP_SCATTER, "mock.scatter", FLAGS, scatter_slots, mock_launch_scatter),
-    BURN_ROW(BURN_OP_SLICE_ASSIGN, "mock.slice_assign", FLAGS, slice_assign_slots,
+    BURN_ROW(BURN_OP_GATHER, "mock.gather", FAULTS, gather_slots, mock_launch_gather),
+    BURN_ROW(BURN_OP_SCATTER, "mock.scatter", FAULTS, scatter_slots, mock_launch_scatter),
+    BURN_ROW(BURN_OP_SLICE_ASSIGN, "mock.slice_assign", FAULTS, slice_assign_slots,
              mock_launch_slice_assign),
 };
 

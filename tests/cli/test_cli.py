@@ -18,7 +18,7 @@ import unittest
 import zlib
 
 BURN, MAKE_MODEL, MNIST = sys.argv[1:4]
-COMMANDS = ["devices", "plugins", "ops", "doctor", "inspect", "predict"]
+COMMANDS = ["devices", "plugins", "ops", "doctor", "explain", "inspect", "predict", "new"]
 SIZE = 28
 
 
@@ -117,6 +117,19 @@ class Cli(unittest.TestCase):
     def test_output__a_full_disk_is_no_success(self):
         with open("/dev/full", "wb") as full:
             self.assertEqual(call("--help", stdout=full).returncode, 1)
+
+    # ---- new: the rest is in tests/install/projects.py, with installed templates ----
+
+    def test_new__bad_calls_write_nothing(self):
+        before = sorted(self.folder.iterdir())
+        free = str(self.folder / "free")
+        self.refused("new", status=2, words=["burn new backend NAME"])
+        self.refused("new", "plugin", "acme", status=2, words=["burn new extension NAME"])
+        self.refused("new", "backend", "9lives", "--dir", free, words=["9lives", "begin"])
+        self.refused("new", "extension", "flex", "--dir", free, words=["flex", "already"])
+        self.refused("new", "backend", "acme", "--dir", free, "--templates", str(self.folder),
+                     words=["no template", "--templates"])
+        self.assertEqual(sorted(self.folder.iterdir()), before)
 
     # ---- devices ----
 
