@@ -75,6 +75,10 @@ static void count_devices(burn_plugin_info *out)
     out->code = rc != BURN_OK ? rc : BURN_E_NOT_FOUND;
     (void)snprintf(out->reason, sizeof(out->reason), "%s",
                    rc != BURN_OK ? why.text : "it finds no device on this machine");
+    if (out->remedy[0] == '\0') {
+        (void)snprintf(out->remedy, sizeof(out->remedy),
+                       "install the device and its driver, or use another backend");
+    }
 }
 
 uint32_t burn_plugins_count(void)
