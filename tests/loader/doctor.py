@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`burn doctor` on a machine where nearly every plugin is broken, each in its own way.
+
+usage: doctor.py --burn PROGRAM --stubs FOLDER
+A folder gets every defect of stub.c and hostile.c under its name, and a slow plugin. The program
+must end by itself, list each of them with a reason, and say which one is slow.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def ids_of(source):
+    """What the file's own id is compared with, and the rows of its table of defects."""
+    text = (HERE / source).read_text()
+    return sorted(set(re.findall(r"\bis\(\"(\w+)\"\)", text) +
+                      re.findall(r"\bROW\((\w+)\)", text)) - {"name"})
+
+
+def install(folder, stubs):
+    ids = {}
+    for source, library in (("stub.c", "stub.so"), ("hostile.c", "hostile.so")):
+        for name in ids_of(source):
+            kind = "extension" if name.startswith("ext") else "backend"
+            shutil.copyfile(pathlib.Path(stubs, library), pathlib.Path(folder, f"{name}.so"))
+            manifest = {"format": 1, "id": name, "name": f"Stub {name}", "kind": kind,
+                        "file": f"{name}.so", "version": "1.2.3", "license": "MIT",
+                        "abi": {"oldest": "0.1", "newest": "0.1"}, "priority": -5,
+                        "devices": "virtual"}
+            pathlib.Path(folder, f"{name}.json").write_text(json.dumps(manifest))
+            ids[name] = kind
+    return ids
+
+
+def run(burn, folder, *more):
+    env = {**os.environ, "BURN_PLUGIN_PATH": folder}
+    env.pop("BURN_DEVICE", None)
+    return subprocess.run([burn, "doctor", *more], env=env, capture_output=True, text=True,
+                          timeout=100)
+
+
+def check(burn, folder, ids):
+    problems = []
+    plain, done = run(burn, folder), run(burn, folder, "--json")
+    for name, result in (("doctor", plain), ("doctor --json", done)):
+        # Nothing computes here, so 1 is the right answer; a signal or a crash is not.
+        if result.returncode != 1:
+            problems.append(f"{name}: exit status {result.returncode}: {result.stderr[-400:]}")
+    try:
+        plugins = {p["id"]: p for p in json.loads(done.stdout)["plugins"]}
+    except (ValueError, KeyError) as cause:
+        return problems + [f"doctor --json: {cause!r}: {done.stdout[:200]}"]
+    for name in ids:
+        plugin = plugins.get(name)
+        if plugin is None or name not in plain.stdout:
+            problems.append(f"{name}: is not listed")
+        elif plugin["state"] not in ("usable", "loadable", "known") and not plugin["reason"]:
+            problems.append(f"{name}: {plugin['state']} without a reason")
+    broken = [name for name in ids if plugins.get(name, {}).get("state") == "broken"]
+    if len(broken) < 40:
+        problems.append(f"only {len(broken)} of the plugins are broken: {broken}")
+    if not plugins.get("very_slow", {}).get("slow") or "which is slow" not in plain.stdout:
+        problems.append("very_slow: is not told to be slow")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--burn", required=True)
+    parser.add_argument("--stubs", required=True)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        ids = install(folder, args.stubs)
+        problems = check(args.burn, folder, ids)
+    for line in problems:
+        print(line)
+    print(f"doctor: {len(ids)} plugins, {len(problems)} problems")
+    return 1 if problems or len(ids) < 80 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
