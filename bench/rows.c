@@ -87,9 +87,12 @@ static const struct bench_row ROWS[] = {
     STEP("step.mlp.1t", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 1, BENCH_TORCH),
     STEP("step.lenet.1t", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 1, BENCH_TORCH),
     STEP("step.block.1t", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 1, BENCH_TORCH),
-    STEP("step.mlp.compiled", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 1, BENCH_COMPILED),
-    STEP("step.lenet.compiled", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 1, BENCH_COMPILED),
-    STEP("step.block.compiled", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 1, BENCH_COMPILED),
+    STEP("step.mlp.compiled", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 0, BENCH_COMPILED),
+    STEP("step.lenet.compiled", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 0, BENCH_COMPILED),
+    STEP("step.block.compiled", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 0, BENCH_COMPILED),
+    STEP("step.mlp.compiled.1t", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 1, BENCH_COMPILED),
+    STEP("step.lenet.compiled.1t", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 1, BENCH_COMPILED),
+    STEP("step.block.compiled.1t", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 1, BENCH_COMPILED),
 };
 /* clang-format on */
 
