@@ -46,7 +46,8 @@ static int32_t mse_vjp(const burn_builder *b, const burn_vjp *a)
     burn_value *x = burni_nn_widen(b, a->in[0]);
     burn_value *y = burni_nn_widen(b, a->in[1]);
     burn_value *g = burni_nn_widen(b, a->grad_out[0]);
-    burn_value *gx = burn_b_mul(b, burn_b_mul_num(b, burn_b_sub(b, x, y), factor), g);
+    /* g is most often one number: the factor goes there. */
+    burn_value *gx = burn_b_mul(b, burn_b_sub(b, x, y), burn_b_mul_num(b, g, factor));
     gx = burni_nn_narrow(b, gx, dtype);
     a->grad_in[0] = a->wanted[0] ? gx : NULL;
     a->grad_in[1] = a->wanted[1] ? burn_b_neg(b, gx) : NULL;
