@@ -23,24 +23,42 @@ static double fold(const double lanes[LANES])
 typedef T lane_values __attribute__((vector_size(LANES * sizeof(T)), aligned(4)));
 typedef I lane_masks __attribute__((vector_size(LANES * sizeof(T)), aligned(4)));
 
+/* Lanes of the larger numbers; where one is NaN, `odd` is set. */
+static inline lane_values keep_larger(lane_values best, const T *x, lane_masks *odd)
+{
+    lane_values value;
+    memcpy(&value, x, sizeof(value));
+    lane_masks above = value > best;
+    *odd |= value != value;
+    return (lane_values)(((lane_masks)value & above) | ((lane_masks)best & ~above));
+}
+
+/* Four chains, so that no comparison waits for the one before. */
 static double line_max(const void *px, int64_t n)
 {
+    enum { CHAINS = 4 };
     const T *x = px;
-    lane_values best = (lane_values){0} - (T)INFINITY;
-    lane_masks odd = {0}; /* lanes that saw a NaN */
+    lane_values best[CHAINS];
+    lane_masks odd[CHAINS] = {{0}}; /* lanes that saw a NaN */
     int64_t i = 0;
+    for (int c = 0; c < CHAINS; c++) {
+        best[c] = (lane_values){0} - (T)INFINITY;
+    }
+    for (; i + CHAINS * LANES <= n; i += CHAINS * LANES) {
+        for (int c = 0; c < CHAINS; c++) {
+            best[c] = keep_larger(best[c], x + i + c * LANES, &odd[c]);
+        }
+    }
     for (; i + LANES <= n; i += LANES) {
-        lane_values value;
-        memcpy(&value, x + i, sizeof(value));
-        lane_masks above = value > best;
-        best = (lane_values)(((lane_masks)value & above) | ((lane_masks)best & ~above));
-        odd |= value != value;
+        best[0] = keep_larger(best[0], x + i, &odd[0]);
     }
     T top = (T)-INFINITY;
     I any = 0;
-    for (int l = 0; l < LANES; l++) {
-        top = best[l] > top ? best[l] : top;
-        any |= odd[l];
+    for (int c = 0; c < CHAINS; c++) {
+        for (int l = 0; l < LANES; l++) {
+            top = best[c][l] > top ? best[c][l] : top;
+            any |= odd[c][l];
+        }
     }
     for (; i < n; i++) {
         top = x[i] > top ? x[i] : top;
@@ -49,15 +67,46 @@ static double line_max(const void *px, int64_t n)
     return any != 0 ? (double)NAN : (double)top;
 }
 
+/* The lanes in two vectors of f64, as compilers keep them in registers. */
+enum { HALF = LANES / 2 };
+typedef T half_values __attribute__((vector_size(HALF * sizeof(T)), aligned(4)));
+typedef double half_sums __attribute__((vector_size(HALF * sizeof(double)), aligned(8)));
+
+static inline half_sums widen(const T *x)
+{
+    half_values value;
+    memcpy(&value, x, sizeof(value));
+    return __builtin_convertvector(value, half_sums);
+}
+
+typedef struct lane_sums {
+    half_sums half[2];
+} lane_sums;
+
+static inline lane_sums open_lanes(const double lanes[LANES])
+{
+    lane_sums s;
+    memcpy(&s.half[0], lanes, sizeof(s.half[0]));
+    memcpy(&s.half[1], lanes + HALF, sizeof(s.half[1]));
+    return s;
+}
+
+static inline void close_lanes(double lanes[LANES], const lane_sums *s)
+{
+    memcpy(lanes, &s->half[0], sizeof(s->half[0]));
+    memcpy(lanes + HALF, &s->half[1], sizeof(s->half[1]));
+}
+
 /* Adds a piece to the lanes; it starts at a multiple of LANES. */
 static void add_piece(double lanes[LANES], const T *x, int64_t n)
 {
     int64_t i = 0;
+    lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            lanes[l] += (double)x[i + l];
-        }
+        s.half[0] += widen(x + i);
+        s.half[1] += widen(x + i + HALF);
     }
+    close_lanes(lanes, &s);
     for (; i < n; i++) {
         lanes[i % LANES] += (double)x[i];
     }
@@ -94,12 +143,14 @@ static double line_sum_squares(const void *px, double mean, int64_t n)
     const T *x = px;
     double lanes[LANES] = {0};
     int64_t i = 0;
+    lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            double d = (double)x[i + l] - mean;
-            lanes[l] += d * d;
-        }
+        half_sums low = widen(x + i) - mean;
+        half_sums high = widen(x + i + HALF) - mean;
+        s.half[0] += low * low;
+        s.half[1] += high * high;
     }
+    close_lanes(lanes, &s);
     for (; i < n; i++) {
         double d = (double)x[i] - mean;
         lanes[i % LANES] += d * d;
@@ -113,11 +164,12 @@ static double line_dot(const void *px, const void *py, int64_t n)
     const T *y = py;
     double lanes[LANES] = {0};
     int64_t i = 0;
+    lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            lanes[l] += (double)x[i + l] * (double)y[i + l];
-        }
+        s.half[0] += widen(x + i) * widen(y + i);
+        s.half[1] += widen(x + i + HALF) * widen(y + i + HALF);
     }
+    close_lanes(lanes, &s);
     for (; i < n; i++) {
         lanes[i % LANES] += (double)x[i] * (double)y[i];
     }

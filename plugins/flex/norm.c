@@ -10,6 +10,7 @@
 #include "nn.h"
 #include "nn_lines.h"
 #include "rows.h"
+#include "stream.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,6 +43,7 @@ typedef struct layer {
     int64_t rows;
     int64_t n;
     int64_t block_rows;
+    int stream; /* rows of y are made in scratch, then streamed */
     char *scratch;
     double *partial; /* per block: n sums for gamma, n for beta */
 } layer;
@@ -121,13 +123,32 @@ static void layer_block(void *ctx, int64_t block, uint32_t slot)
     for (int64_t row = block * l->block_rows; row < end; row++) {
         int64_t at = row * l->n;
         const void *x = flex_line_get(dtype, l->x, at, 1, l->n, scratch);
-        void *y = flex_line_open(dtype, l->out, at, 1, scratch + bytes);
+        void *y = l->stream ? scratch + bytes
+                            : flex_line_open(dtype, l->out, at, 1, scratch + bytes);
         double mean = 0;
         double inv = 0;
         row_statistics(l, x, &mean, &inv);
         l->table->normalize(y, x, mean, inv, l->gamma, l->beta, l->n);
-        flex_line_put(dtype, l->out, at, 1, l->n, y);
+        if (l->stream) {
+            int64_t size = (int64_t)flex_size(dtype);
+            flex_stream((char *)l->out->data + at * size, y, (uint64_t)(l->n * size));
+        } else {
+            flex_line_put(dtype, l->out, at, 1, l->n, y);
+        }
     }
+    if (l->stream) {
+        flex_stream_end();
+    }
+}
+
+/* Rows that fit the first cache, of a result that fits none; halves are converted on their way. */
+static int layer_streams(const layer *l)
+{
+    enum { SHORT_ROW = 16384 };
+    uint64_t size = flex_size(l->out->dtype);
+    uint64_t row = (uint64_t)l->n * size;
+    return l->out->dtype == l->table->dtype && row <= SHORT_ROW &&
+           flex_stream_pays(2 * row * (uint64_t)l->rows);
 }
 
 static void layer_grad_block(void *ctx, int64_t block, uint32_t slot)
@@ -184,6 +205,7 @@ static int32_t launch_layer(const burn_call *call)
     if (!cut_layer(call, &l, 2)) {
         return no_workspace(call, "layer_norm");
     }
+    l.stream = layer_streams(&l);
     flex_share(layer_blocks(&l), layer_slots(&l), layer_block, &l);
     return BURN_OK;
 }

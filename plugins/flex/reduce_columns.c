@@ -16,7 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 256, GROUP = 64, LEVELS = 40, MAX_BLOCKS = 64 };
+/* A strip is wide, since memory likes long runs; its accumulators still fit the first cache. */
+enum { WIDTH = 1024, GROUP = 64, LEVELS = 32, MAX_BLOCKS = 64 };
 
 /* Rows first .. first + n - 1 of a strip, by their offsets. */
 typedef struct row_walk {

@@ -9,6 +9,7 @@
 #include "nn.h"
 #include "nn_lines.h"
 #include "rows.h"
+#include "stream.h"
 
 #include <math.h>
 
@@ -110,6 +111,34 @@ static void many_lines(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+enum { SHORT_LINE = 32768 /* bytes that stay in the first cache with their source */ };
+
+/* The same for results that no cache will hold: each line is made in a buffer, then streamed. */
+static void streamed_lines(void *ctx, int64_t begin, int64_t end)
+{
+    const line_job *job = ctx;
+    _Alignas(64) char buffer[SHORT_LINE];
+    const burn_operand *out = flex_out(job->call, 0);
+    const int64_t bytes = job->axis.n * (int64_t)flex_size(out->dtype);
+    for (int64_t i = begin; i < end; i++) {
+        const void *in[2] = {NULL, NULL};
+        for (uint32_t k = 0; k < job->call->n_in; k++) {
+            in[k] = (const char *)flex_in(job->call, k)->data + i * bytes;
+        }
+        job->fn(job->table, buffer, in[0], in[1], job->axis.n);
+        flex_stream((char *)out->data + i * bytes, buffer, (uint64_t)bytes);
+    }
+    flex_stream_end();
+}
+
+static int wants_stream(const burn_call *call, const flex_axis *axis)
+{
+    const burn_operand *out = flex_out(call, 0);
+    uint64_t line = (uint64_t)axis->n * flex_size(out->dtype);
+    uint64_t all = (uint64_t)flex_numel(out) * flex_size(out->dtype);
+    return line <= SHORT_LINE && flex_stream_pays(all * (call->n_in + 1u));
+}
+
 static int32_t launch(const burn_call *call, line_fn fn)
 {
     line_job job = {.table = flex_lines_of(flex_in(call, 0)->dtype), .call = call, .fn = fn};
@@ -122,7 +151,8 @@ static int32_t launch(const burn_call *call, line_fn fn)
     job.scratch = flex_workspace(call);
     if (!needs_scratch(call, &job.axis)) {
         job.slot_bytes = 0;
-        flex_ranges(items, (FLEX_GRAIN / 2 + job.axis.n - 1) / job.axis.n, many_lines, &job);
+        flex_range_fn lines = wants_stream(call, &job.axis) ? streamed_lines : many_lines;
+        flex_ranges(items, (FLEX_GRAIN / 2 + job.axis.n - 1) / job.axis.n, lines, &job);
         return BURN_OK;
     }
     if (job.scratch == NULL) {
