@@ -593,6 +593,14 @@ static int is_overwritten(const burni_launch *launch, const burni_storage *s)
     return overwritten;
 }
 
+/* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
+ * FAILED, which says nothing of the records that come after it; this count does. */
+static void count_write(burni_storage *s, int32_t change)
+{
+    uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) + (uint32_t)change;
+    atomic_store_explicit(&s->writes, now, memory_order_release);
+}
+
 /* Copies a launch and takes references: from here on the record keeps its storages alive. */
 static void fill_record(burni_stream *stream, burni_record *r, const burni_launch *launch)
 {
@@ -618,7 +626,11 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
     }
     for (uint32_t j = 0; j < launch->n_out; j++) {
         burni_storage *s = launch->storages[launch->n_in + j];
-        if (s == NULL || (atomic_load(&s->state) == BURNI_FAILED && !is_overwritten(launch, s))) {
+        if (s == NULL) {
+            continue;
+        }
+        count_write(s, 1);
+        if (atomic_load(&s->state) == BURNI_FAILED && !is_overwritten(launch, s)) {
             continue;
         }
         atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
@@ -632,6 +644,9 @@ static void release_record(burni_stream *stream, burni_record *r)
     burni_resolved_let_go(r->launch.resolved);
     for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
         if (r->launch.storages[i] != NULL) {
+            if (i >= r->launch.n_in) {
+                count_write(r->launch.storages[i], -1);
+            }
             burni_storage_unref(r->launch.storages[i], BURNI_RECORD_REF);
         }
     }
@@ -708,7 +723,8 @@ void burni_stream_drain(burni_stream *stream)
 
 void burni_storage_launch(burni_storage *s)
 {
-    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_PENDING) {
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_PENDING ||
+        atomic_load_explicit(&s->writes, memory_order_acquire) > 0) {
         burni_stream_drain(s->writer);
     }
 }

@@ -434,6 +434,7 @@ static int32_t known_failure(const burn_tensor *t, burn_err *err)
 {
     const burni_cause *cause = t->cause;
     if (cause == NULL && t->storage != NULL &&
+        atomic_load_explicit(&t->storage->writes, memory_order_acquire) == 0 &&
         atomic_load_explicit(&t->storage->state, memory_order_acquire) == BURNI_FAILED) {
         cause = t->storage->cause;
     }

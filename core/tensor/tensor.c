@@ -234,6 +234,7 @@ burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *devi
     atomic_store_explicit(&s->foreign, 0, memory_order_relaxed);
     atomic_store_explicit(&s->is_var, 0, memory_order_relaxed);
     atomic_store_explicit(&s->readers, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->writes, 0, memory_order_relaxed);
     s->device = device;
     atomic_store_explicit(&s->writer, NULL, memory_order_relaxed);
     atomic_store_explicit(&s->write_point, 0, memory_order_relaxed);

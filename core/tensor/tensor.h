@@ -71,6 +71,8 @@ typedef struct burni_storage {
     struct burni_fault *fault; /* faults that may still surface, NULL: none */
     _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
     _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
+    _Atomic uint32_t writes;   /* records that will write it; a variable may have several */
+    uint32_t zero;
     struct burni_storage *next; /* free list */
 } burni_storage;
 
