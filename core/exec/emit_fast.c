@@ -36,7 +36,7 @@ static const burn_tensor *leader(burn_tensor *const *in, uint32_t n_in)
     const burn_tensor *lead = NULL;
     for (uint32_t i = 0; i < n_in; i++) {
         const burn_tensor *t = in[i];
-        if (t == NULL || t->cause != NULL || (t->flags & BURNI_MOVED) != 0) {
+        if (t == NULL || t->cause != NULL) {
             return NULL;
         }
         if (t->kind == BURN_IMMEDIATE) {
@@ -238,6 +238,11 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
     const burn_tensor *lead = leader(in, n_in);
     if (lead == NULL || (uint64_t)lead->numel > lead->device->core->limits.max_elements) {
         return 0;
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        if (in[i]->flags & BURNI_MOVED) {
+            return 0;
+        }
     }
     uint8_t dtypes[MAX_FAST_IN];
     uint64_t immediates[MAX_FAST_IN][2];
