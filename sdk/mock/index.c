@@ -203,14 +203,19 @@ static void run_slice_assign(mock_item *item)
         return;
     }
     memcpy(out->data, x->data, (size_t)count * out->size);
-    int64_t last = start + (attrs.size - 1) * attrs.step;
+    if (attrs.size == 0) {
+        return;
+    }
+    /* The shape rule bounds (size - 1) * step by the axis, so from a start inside it fits. */
     int64_t bound = out->dims[attrs.axis];
-    if (attrs.size > 0 && (start < 0 || start >= bound || last < 0 || last >= bound)) {
+    int inside = start >= 0 && start < bound;
+    int64_t last = inside ? start + (attrs.size - 1) * attrs.step : start;
+    if (!inside || last < 0 || last >= bound) {
         mock_fault(item, BURN_E_INVALID, 2, start, 0, bound); /* by value: the caller's mistake */
         return;
     }
     strides_without(out, attrs.axis, out_strides);
-    out_strides[attrs.axis] = out->strides[attrs.axis] * attrs.step;
+    out_strides[attrs.axis] = out->strides[attrs.axis] * (attrs.size > 1 ? attrs.step : 1);
     int64_t first = start * out->strides[attrs.axis];
     burn_loop loop;
     for (burn_loop_begin(&loop, y->rank, y->dims, 1, strides); burn_loop_more(&loop);
