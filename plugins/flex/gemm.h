@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 /* k is summed in blocks of this length. */
-#define FLEX_GEMM_KC 256
+#define FLEX_GEMM_KC 512
 
 /* Packs B rows k0 .. k0+kc, columns j0 .. j0+n into dst[kc][nr], zero past n. */
 typedef void (*flex_pack_b_fn)(const void *ctx, int64_t k0, int64_t kc, int64_t j0, int64_t n,

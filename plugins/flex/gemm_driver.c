@@ -3,10 +3,11 @@
  * gemm_driver.c - blocking, packing and sharing out of the f32 matrix product.
  *
  * Two ways. Direct: A is read where it lies, B too when its rows are dense, for products whose
- * packing would cost more than it saves. Blocked: A is packed once for a block of rows, then tasks
- * take chunks of columns (or of rows and columns), pack their part of B and run the tiles. Rules:
- * both sum k in the same blocks and use kernels with equal bits, tiles at an edge go through a
- * scratch tile, and C is never read before it is written. To tune: the constants below.
+ * packing would cost more than it saves. Blocked: tasks take chunks of columns (or of rows and
+ * columns) for all of k, pack FLEX_GEMM_KC rows of B at a time, which then stay in the second
+ * cache, and run the tiles; A is read in place where its rows are dense, else packed tile by tile.
+ * Rules: both sum k in the same blocks and use kernels with equal bits, tiles at an edge go through
+ * a scratch tile, and C is never read before it is written. To tune: the constants below.
  */
 #include "gemm.h"
 
@@ -20,6 +21,8 @@
 #define CHUNK_COLUMNS 512
 /* Products up to this many multiply-adds, or with few rows, go the direct way. */
 #define DIRECT_WORK (INT64_C(256) * 256 * 256)
+/* Floats of a flex_fetch line. */
+#define FETCH_FLOATS 32
 /* Floats of C that the direct way finishes at a time. */
 #define HOT_FLOATS (INT64_C(1) << 17)
 /* Work that is worth waking a thread. */
@@ -70,6 +73,15 @@ static int is_direct(const flex_gemm *g, const flex_gemm_kernels *kernels)
     return g->m <= kernels->mr || (g->k <= FLEX_GEMM_KC && g->m * g->n * g->k <= DIRECT_WORK);
 }
 
+/* Grows with n and k, so that memory for a product serves every smaller one. */
+static int64_t slot_floats(const flex_gemm *g)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    int64_t columns = min64(CHUNK_COLUMNS, round_up(g->n > 0 ? g->n : 1, kernels->nr));
+    int64_t kc = min64(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
+    return round_up((columns + kernels->mr) * kc + FLEX_NR_MAX, 16);
+}
+
 static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
 {
     p->g = g;
@@ -78,21 +90,20 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t nr = p->kernels->nr;
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
-    int64_t kc = min64(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
     p->in_place = g->acs == 1 && g->aseg == 0;
     p->task_rows = round_up(m, mr);
-    p->task_columns = min64(CHUNK_COLUMNS, round_up(n, nr));
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
-    while (p->task_columns > 8 * nr && (n + p->task_columns - 1) / p->task_columns < wanted) {
-        p->task_columns = round_up(p->task_columns / 2, nr);
-    }
+    /* Chunks of equal width, as many as let all threads end together. */
+    p->n_chunks = (n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+    p->n_chunks = min64(round_up(p->n_chunks, wanted), (n + 8 * nr - 1) / (8 * nr));
+    p->task_columns = round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
     p->n_chunks = (n + p->task_columns - 1) / p->task_columns;
     if (p->n_chunks < wanted) {
         int64_t parts = (wanted + p->n_chunks - 1) / p->n_chunks;
         p->task_rows = round_up((m + parts - 1) / parts, mr);
     }
     p->n_tasks = p->n_chunks * ((m + p->task_rows - 1) / p->task_rows);
-    p->slot_floats = round_up((p->task_columns + mr) * kc + FLEX_NR_MAX, 16);
+    p->slot_floats = slot_floats(g);
 }
 
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
@@ -100,9 +111,7 @@ uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
     if (is_direct(g, flex_gemm_table())) {
         return 0;
     }
-    plan p;
-    make_plan(&p, g, threads);
-    return (uint64_t)(p.slot_floats * (int64_t)threads) * sizeof(float);
+    return (uint64_t)(slot_floats(g) * (int64_t)threads) * sizeof(float);
 }
 
 /* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
@@ -274,17 +283,35 @@ static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int64_t rows, in
     return kernels->tile[rows][n <= (int64_t)kernels->nr / 2 ? 1 : 2];
 }
 
+/*
+ * Rows of the tiles of m rows: equal where they are few, since a tile of few rows has too few sums
+ * to keep the multiply-adds busy. In 32 bits: a wide division costs a small product dear.
+ */
+static int64_t tile_height(int64_t m, uint32_t mr)
+{
+    if (m <= (int64_t)mr) {
+        return m;
+    }
+    if (m > 8 * (int64_t)mr) {
+        return mr;
+    }
+    uint32_t rows = (uint32_t)m;
+    uint32_t parts = (rows + mr - 1) / mr;
+    return (rows + parts - 1) / parts;
+}
+
 /* A's rows lie along k: each panel of B serves all rows. */
 static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
+    int64_t height = tile_height(g->m, kernels->mr);
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     for (int64_t j = j0; j < j1; j += kernels->nr) {
         int64_t n = min64(kernels->nr, j1 - j);
         flex_tile t = {.kc = kc, .ars = g->ars};
         direct_b(g, kernels, &t, j, n, k0, panel);
-        for (int64_t i = 0; i < g->m; i += kernels->mr) {
-            int64_t rows = min64(kernels->mr, g->m - i);
+        for (int64_t i = 0; i < g->m; i += height) {
+            int64_t rows = min64(height, g->m - i);
             t.a = g->a + i * g->ars + k0;
             run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
         }
@@ -333,6 +360,10 @@ static void direct_block(const flex_gemm *g, int64_t j0, int64_t j1)
 /* Direct way: columns j0 .. j1 of all rows. */
 static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
 {
+    if (g->m * (j1 - j0) <= HOT_FLOATS) {
+        direct_block(g, j0, j1);
+        return;
+    }
     int64_t nr = flex_gemm_table()->nr;
     int64_t step = HOT_FLOATS / g->m / nr * nr;
     step = step < nr ? nr : step;
@@ -367,29 +398,74 @@ static void direct_parallel(const flex_gemm *g, uint32_t threads)
     flex_parallel((uint32_t)((g->n + job.chunk - 1) / job.chunk), direct_task, &job);
 }
 
-/* All tiles of rows i .. i+rows (at most mr) with the packed columns j0 .. j0+n. */
-static void run_rows(const plan *p, int64_t i, int64_t rows, int64_t j0, int64_t n, int64_t k0,
-                     int64_t kc, float *slot)
+/* A block of a task: columns j0 .. j0+n of rows i0 .. i1, for kc steps from k0. */
+typedef struct block {
+    int64_t i0;
+    int64_t i1;
+    int64_t j0;
+    int64_t n;
+    int64_t k0;
+    int64_t kc;
+    const float *next_b; /* rows of B that the next block packs, or NULL */
+    int64_t next_kc;
+} block;
+
+/* What of the next rows of A tile `tile` of this row of tiles asks for: its share of them. */
+static flex_fetch ahead_a(const flex_gemm *g, const block *w, int64_t mr, int64_t i, int64_t tile)
+{
+    flex_fetch none = {NULL, 0, 0};
+    int64_t tiles = (w->n + FLEX_NR_MAX - 1) / FLEX_NR_MAX;
+    if (i + mr >= w->i1 || g->aseg != 0) {
+        return none;
+    }
+    const float *next = g->a + (i + mr) * g->ars + w->k0 * g->acs;
+    if (g->acs == 1) {
+        int64_t k = tile * FETCH_FLOATS;
+        return k < w->kc ? (flex_fetch){next + k, g->ars, mr} : none;
+    }
+    int64_t share = (w->kc + tiles - 1) / tiles;
+    int64_t k = tile * share;
+    return k < w->kc ? (flex_fetch){next + k * g->acs, g->acs, min64(share, w->kc - k)} : none;
+}
+
+/* The same for the next block's rows of B: each row of tiles asks for its share. */
+static flex_fetch ahead_b(const flex_gemm *g, const block *w, int64_t mr, int64_t i, int64_t j)
+{
+    flex_fetch none = {NULL, 0, 0};
+    if (w->next_b == NULL) {
+        return none;
+    }
+    int64_t panels = (w->i1 - w->i0 + mr - 1) / mr;
+    int64_t share = (w->next_kc + panels - 1) / panels;
+    int64_t k = (i - w->i0) / mr * share;
+    return k < w->next_kc ? (flex_fetch){w->next_b + k * g->brs + j, g->brs,
+                                         min64(share, w->next_kc - k)}
+                          : none;
+}
+
+/* All tiles of rows i .. i+rows (at most mr) of the block. */
+static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, float *slot)
 {
     const flex_gemm *g = p->g;
     const flex_gemm_kernels *kernels = p->kernels;
     int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
-    float *panel = slot;
-    const float *packed_b = slot + mr * kc;
-    flex_tile t = {.kc = kc, .ldb = nr};
+    const float *packed_b = slot + mr * w->kc;
+    flex_tile t = {.kc = w->kc, .ldb = nr};
     flex_tile_fn fn = kernels->packed;
     if (p->in_place) {
-        t.a = g->a + i * g->ars + k0;
+        t.a = g->a + i * g->ars + w->k0;
         t.ars = g->ars;
         fn = rows == mr ? kernels->strip : kernels->tile[rows][2];
     } else {
-        pack_a_panel(g, kernels, i, rows, k0, kc, panel);
-        t.a = panel;
+        pack_a_panel(g, kernels, i, rows, w->k0, w->kc, slot);
+        t.a = slot;
     }
-    for (int64_t j = 0; j < n; j += nr) {
-        t.b = packed_b + j * kc;
-        run_tile(g, kernels, &t, i, rows, j0 + j, min64(nr, n - j), k0, fn);
+    for (int64_t j = 0; j < w->n; j += nr) {
+        t.b = packed_b + j * w->kc;
+        t.ahead[0] = ahead_a(g, w, mr, i, j / nr);
+        t.ahead[1] = ahead_b(g, w, mr, i, j);
+        run_tile(g, kernels, &t, i, rows, w->j0 + j, min64(nr, w->n - j), w->k0, fn);
     }
 }
 
@@ -410,23 +486,26 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
 {
     const flex_gemm *g = p->g;
     int64_t mr = p->kernels->mr;
-    int64_t j0 = (task % p->n_chunks) * p->task_columns;
-    int64_t n = min64(p->task_columns, g->n - j0);
-    int64_t i0 = (task / p->n_chunks) * p->task_rows;
-    int64_t i1 = min64(i0 + p->task_rows, g->m);
-    int64_t k0 = 0;
+    block w = {.j0 = (task % p->n_chunks) * p->task_columns};
+    w.n = min64(p->task_columns, g->n - w.j0);
+    w.i0 = (task / p->n_chunks) * p->task_rows;
+    w.i1 = min64(w.i0 + p->task_rows, g->m);
     do {
-        int64_t kc = min64(FLEX_GEMM_KC, g->k - k0);
-        pack_b(p, j0, n, k0, kc, slot + mr * kc);
-        for (int64_t i = i0; i < i1; i += mr) {
-            int64_t rows = min64(mr, i1 - i);
-            run_rows(p, i, rows, j0, n, k0, kc, slot);
-            if (k0 + kc >= g->k) {
-                finish_block(g, i, rows, j0, n);
+        int64_t next_k = w.k0 + FLEX_GEMM_KC;
+        w.kc = min64(FLEX_GEMM_KC, g->k - w.k0);
+        w.next_kc = min64(FLEX_GEMM_KC, g->k - next_k);
+        int known = g->pack_b == NULL && g->bcs == 1 && w.next_kc > 0;
+        w.next_b = known ? g->b + next_k * g->brs + w.j0 : NULL;
+        pack_b(p, w.j0, w.n, w.k0, w.kc, slot + mr * w.kc);
+        for (int64_t i = w.i0; i < w.i1; i += mr) {
+            int64_t rows = min64(mr, w.i1 - i);
+            run_rows(p, &w, i, rows, slot);
+            if (next_k >= g->k) {
+                finish_block(g, i, rows, w.j0, w.n);
             }
         }
-        k0 += FLEX_GEMM_KC;
-    } while (k0 < g->k);
+        w.k0 = next_k;
+    } while (w.k0 < g->k);
 }
 
 /* A slot owns one piece of the memory and takes tasks until none is left. */

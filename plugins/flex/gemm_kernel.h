@@ -24,6 +24,13 @@ enum {
     FLEX_INIT_ROW = 3  /* init[row] */
 };
 
+/* Lines of memory that will be needed soon: at, at + step, ...; n of them, 32 floats each. */
+typedef struct flex_fetch {
+    const float *at;
+    int64_t step;
+    int64_t n;
+} flex_fetch;
+
 /* One tile. A's rows are `ars` apart and dense along k; rows of B and of C are dense, too. */
 typedef struct flex_tile {
     int64_t kc;
@@ -35,6 +42,8 @@ typedef struct flex_tile {
     int64_t ldc;
     const float *init;
     uint32_t mode;
+    /* What tiles after this one read: packed and strip ask for it as they go, as far as k lets. */
+    flex_fetch ahead[2];
 } flex_tile;
 
 typedef void (*flex_tile_fn)(const flex_tile *t);

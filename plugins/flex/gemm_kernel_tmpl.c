@@ -124,8 +124,8 @@ INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64
 #pragma GCC unroll 4
     for (int u = 0; u < count; u++) {
         if (fetch != FETCH_NONE) {
-            __builtin_prefetch(*b + (FETCH_STEPS + u) * NR);
-            __builtin_prefetch(*b + (FETCH_STEPS + u) * NR + NR - VL);
+            __builtin_prefetch(*b + (FETCH_STEPS + u) * ldb);
+            __builtin_prefetch(*b + (FETCH_STEPS + u) * ldb + NR - 1);
             if (acs != 1) {
                 __builtin_prefetch(a[0] + (2 * FETCH_STEPS + u) * MR);
             }
@@ -140,7 +140,10 @@ INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64
     *b += count * ldb;
 }
 
-/* The sum over k. The lines of C are asked for one row at a time, so that they hold up nobody. */
+/*
+ * The sum over k. Lines of C, which are needed at the end, and of the next panels are asked for one
+ * at a time, since only so many can be on their way, and this tile's must not wait.
+ */
 INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
                   const flex_tile *t, vec acc[MR][2])
 {
@@ -154,6 +157,15 @@ INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int f
             __builtin_prefetch(c + NR - 1, 1);
             c += t->ldc;
             steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
+        }
+        for (int s = 0; s < 2; s++) {
+            const float *at = t->ahead[s].at;
+            for (int64_t i = 0; i < t->ahead[s].n && k + UNROLL <= t->kc; i++, k += UNROLL) {
+                __builtin_prefetch(at, 0, 2);
+                __builtin_prefetch(at + 16, 0, 2);
+                at += t->ahead[s].step;
+                steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
+            }
         }
     }
     for (; k + UNROLL <= t->kc; k += UNROLL) {
@@ -191,11 +203,11 @@ static void strip(const flex_tile *t)
 #define TILE_FN(rows)                                                                              \
     static void tile_##rows##_1(const flex_tile *t)                                                \
     {                                                                                              \
-        tile(rows, 1, t->ars, 1, t->ldb, FETCH_NONE, t);                                                  \
+        tile(rows, 1, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
     }                                                                                              \
     static void tile_##rows##_2(const flex_tile *t)                                                \
     {                                                                                              \
-        tile(rows, 2, t->ars, 1, t->ldb, FETCH_NONE, t);                                                  \
+        tile(rows, 2, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
     }
 ROWS(TILE_FN)
 
