@@ -63,4 +63,21 @@ int32_t bench_block_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_step_run(int64_t n, burn_err *err);
 void bench_step_teardown(void);
 
+/* cases_fused.c: arg = number of elements, for products of rows and columns; "parts": core ops */
+int32_t bench_ext_call_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_ext_call_run(int64_t n, burn_err *err);
+int32_t bench_swiglu_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_swiglu_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_add_norm_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_add_norm_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_matmul_relu_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_matmul_relu_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_matmul_gelu_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_matmul_gelu_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_lion_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_lion_run(int64_t n, burn_err *err);
+int32_t bench_lion_parts_run(int64_t n, burn_err *err);
+int32_t bench_fused_run(int64_t n, burn_err *err);
+void bench_fused_teardown(void);
+
 #endif /* BENCH_CASES_H */

@@ -73,7 +73,8 @@ static int ensure_side(struct bench_side *side, const char *const *argv, const c
     return 0;
 }
 
-static int ensure_ours(struct bench_setup *setup, const struct bench_row *row)
+static int ensure_ours(struct bench_setup *setup, struct bench_side *side,
+                       const struct bench_row *row)
 {
     char threads[32];
     char window[32] = "";
@@ -81,7 +82,7 @@ static int ensure_ours(struct bench_setup *setup, const struct bench_row *row)
     if (row->window != NULL) {
         (void)snprintf(window, sizeof(window), "BURN_WINDOW=%.16s", row->window);
     }
-    return ensure_side(&setup->ours, (const char *[]){setup->self, "--worker", NULL},
+    return ensure_side(side, (const char *[]){setup->self, "--worker", NULL},
                        (const char *[]){threads, row->window != NULL ? window : NULL, NULL});
 }
 
@@ -99,6 +100,9 @@ static struct bench_side *ensure_peer(struct bench_setup *setup, const struct be
     } else if (row->peer == BENCH_COMPILED && setup->python != NULL) {
         side = &setup->compiled;
         (void)ensure_side(side, (const char *[]){setup->python, setup->compiled_script, NULL}, set);
+    } else if (row->peer == BENCH_OWN) {
+        side = &setup->own;
+        (void)ensure_ours(setup, side, row);
     }
     return side;
 }
@@ -260,7 +264,7 @@ static void evaluate(const struct bench_row *row, const struct samples *samples,
 static int prepare_sides(struct bench_setup *setup, const struct bench_row *row,
                          struct bench_side **peer, char *note, size_t note_size)
 {
-    if (ensure_ours(setup, row) != 0) {
+    if (ensure_ours(setup, &setup->ours, row) != 0) {
         (void)snprintf(note, note_size, "%.250s", setup->ours.note);
         return -1;
     }
@@ -313,4 +317,5 @@ void bench_measure_end(struct bench_setup *setup)
     (void)bench_child_stop(&setup->ours.child);
     (void)bench_child_stop(&setup->torch.child);
     (void)bench_child_stop(&setup->compiled.child);
+    (void)bench_child_stop(&setup->own.child);
 }

@@ -31,6 +31,7 @@ struct bench_setup {
     struct bench_side ours;
     struct bench_side torch;
     struct bench_side compiled;
+    struct bench_side own; /* a second process of ours, for what a row is compared with */
 };
 
 /* NaN: not known. */

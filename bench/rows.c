@@ -46,6 +46,11 @@
 #define STEP(name, case_name, batch, flops, bytes, threads, peer) \
     {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, \
      BENCH_LIMIT_FLOOR, 0, 0, NULL}
+#define EXT_CALL(name, case_name, peer, n) \
+    {name, case_name, peer, n, 1, 0, 0, "1", 1, BENCH_NS, BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL}
+#define FUSED(name, case_name, n, threads) \
+    {"fused." name, case_name, case_name "_parts", n, 1, 0, 0, NULL, threads, BENCH_MS, BENCH_OWN, \
+     BENCH_NO_LIMIT, 0, 0, NULL}
 
 static const struct bench_row ROWS[] = {
     ADD("add.1.eager", "add", 1, 1, "1"),
@@ -53,6 +58,7 @@ static const struct bench_row ROWS[] = {
     ADD("add.64.tape", "add_tape", 64, 1, "1"),
     ADD("add.64.tape100", "add_tape100", 64, 100, "1"),
     ADD("add.64.window", "add_chain64", 64, 64, "64"),
+    EXT_CALL("ext.call.64", "ext_call", "add", 64),
     START("first_result", BENCH_TORCH, "--first-result"),
     START("list10", BENCH_NO_PEER, "--list10"),
     START("load_flex", BENCH_NO_PEER, "--load-flex"),
@@ -81,6 +87,14 @@ static const struct bench_row ROWS[] = {
     MATH("tanh"),
     MATH("erf"),
     MATH("sin"),
+    FUSED("matmul_bias_relu.512", "fused_matmul_relu", 512, 0),
+    FUSED("matmul_bias_gelu.512", "fused_matmul_gelu", 512, 0),
+    FUSED("add_layer_norm.1m", "fused_add_norm", 1 << 20, 0),
+    FUSED("add_layer_norm.16m", "fused_add_norm", 1 << 24, 0),
+    FUSED("swiglu.1m", "fused_swiglu", 1 << 20, 0),
+    FUSED("swiglu.16m", "fused_swiglu", 1 << 24, 0),
+    FUSED("lion_step.1m", "fused_lion", 1 << 20, 0),
+    FUSED("lion_step.16m", "fused_lion", 1 << 24, 0),
     STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 0, BENCH_TORCH),
     STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 0, BENCH_TORCH),
     STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 0, BENCH_TORCH),
@@ -142,7 +156,7 @@ const char *bench_unit_name(enum bench_unit unit)
 
 const char *bench_peer_name(enum bench_peer peer)
 {
-    static const char *const names[] = {"", "torch", "torch.compile", "sleef"};
+    static const char *const names[] = {"", "torch", "torch.compile", "sleef", "burn"};
     return names[peer];
 }
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * ext_add.c - an extension with one op, "bench_add.add", which computes what add computes.
+ *
+ * So that the row ext.call.64 shows what a call through an extension costs, and nothing else. Not
+ * installed. Its kernel is a plain loop on dense f32.
+ */
+#include <burn_sdk/op.h>
+#include <burn_sdk/slots.h>
+
+static const burn_host *host;
+static burn_op_def ops[1];
+static burn_plugin plugin;
+
+static int32_t vjp(const burn_builder *b, const burn_vjp *a)
+{
+    (void)b;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (a->wanted[i]) {
+            a->grad_in[i] = a->grad_out[0];
+        }
+    }
+    return BURN_OK;
+}
+
+static int32_t decompose(const burn_builder *b, const burn_expand *a)
+{
+    a->out[0] = burn_b_add(b, a->in[0], a->in[1]);
+    return BURN_OK;
+}
+
+static int32_t eval(const burn_eval *a)
+{
+    for (uint64_t k = 0; k < a->out[0].n; k++) {
+        a->out[0].f[k] = a->in[0].f[k] + a->in[1].f[k];
+    }
+    return BURN_OK;
+}
+
+static int32_t samples(uint32_t i, burn_sample *out)
+{
+    const int64_t dims[1] = {64};
+    if (i > 0) {
+        return BURN_E_END;
+    }
+    burn_sample_begin(out, "vector", 2.0, 64.0);
+    burn_sample_tensor(out, 0, BURN_F32, BURN_FILL_NORMAL, 1, dims);
+    burn_sample_tensor(out, 1, BURN_F32, BURN_FILL_NORMAL, 1, dims);
+    return BURN_OK;
+}
+
+static int32_t launch(const burn_call *call)
+{
+    const burn_operand *x = burn_call_operand(call, 0);
+    const burn_operand *z = burn_call_operand(call, 2);
+    const float *a = (const float *)x->data;
+    const float *b = (const float *)burn_call_operand(call, 1)->data;
+    float *c = (float *)z->data;
+    int64_t n = 1;
+    for (uint32_t d = 0; d < z->rank; d++) {
+        n *= z->dims[d];
+    }
+    for (int64_t k = 0; k < n; k++) {
+        c[k] = a[k] + b[k];
+    }
+    return BURN_OK;
+}
+
+#define F32 BURN_BIT(F32)
+static const burn_slot slots[] = {
+    BURN_SLOT(F32, BURN_LAYOUT_CONTIGUOUS),
+    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
+    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
+};
+
+static const burn_role roles[] = {
+    BURN_ROLE("x", 0, F32),
+    BURN_ROLE_LIKE("y", 0, 0, F32),
+    BURN_ROLE_LIKE("z", 0, 0, F32),
+};
+
+static const burn_op_def add = {
+    .name = "bench_add.add",
+    .n_in = 2,
+    .n_out = 1,
+    .roles = roles,
+    .fuse = BURN_FUSE_POINTWISE,
+    .vjp = vjp,
+    .vjp_saves = (const uint32_t[]){0, 0},
+    .decompose = decompose,
+    .eval = eval,
+    .samples = samples,
+};
+
+const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t host_newest,
+                                               const burn_host *given, burn_err *err)
+{
+    static const burn_magic magic = BURN_MAGIC_INIT;
+    static burn_row rows[] = {
+        BURN_ROW(0, "bench_add.add", BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS, slots, launch)};
+    static burn_row_set sets[] = {BURN_ROW_SET("flex", rows)};
+    ops[0] = add;
+    burn_op_finish(&ops[0]);
+    rows[0].op = ops[0].id;
+    BURN_INIT(&plugin, burn_plugin);
+    plugin.magic = magic;
+    plugin.id = "bench_add";
+    plugin.version = BURN_VERSION;
+    plugin.ops = ops;
+    plugin.n_ops = 1;
+    plugin.op_stride = (uint32_t)sizeof(burn_op_def);
+    plugin.row_sets = sets;
+    plugin.n_row_sets = 1;
+    plugin.row_set_stride = (uint32_t)sizeof(burn_row_set);
+    return burn_plugin_answer(host_oldest, host_newest, given, &host, &plugin, err);
+}
