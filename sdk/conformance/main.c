@@ -369,6 +369,10 @@ int main(int argc, char **argv)
     conf_runner runner;
     conf_report report;
     burn_err err = BURN_ERR_INIT;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        (void)printf("%s", usage_text);
+        return 0;
+    }
     int status = parse(argc, argv, &o);
     if (status != 0) {
         return status;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """`burn new` from an installed tree: the projects build, pass their tests, and are used.
 
-usage: projects.py --source FOLDER --build FOLDER --compiler CC... [--only CHECK...]
+usage: projects.py --source FOLDER --build FOLDER --compiler CC...
+       projects.py --self-test
 
 Everything happens in a temporary folder whose path has a space, with the installed tree and
 pkg-config as all that is known of Burn-C. To add a check: a function that takes the place and
@@ -52,10 +53,15 @@ class Place:
     def test(self, folder):
         code, said = self.tree.run(*self.meson, "test", "-C", "build", "--no-rebuild",
                                    "--print-errorlogs", cwd=folder)
-        counts = re.search(r"^Ok:\s*([0-9]+)", said, re.M)
-        if code != 0 or counts is None or int(counts.group(1)) == 0:
+        if code != 0 or counted(said) == 0:
             return [f"the tests of {folder.name} fail:\n{said[-3000:]}"]
         return []
+
+
+def counted(said):
+    """How many tests passed, as meson says."""
+    count = re.search(r"^Ok:\s*([0-9]+)", said, re.M)
+    return int(count.group(1)) if count else 0
 
 
 def other_compilers(used):
@@ -127,7 +133,7 @@ def check_backend_used(place):
     elsewhere = place.work / "elsewhere"
     elsewhere.mkdir()
     user = place.work / "my plugins"
-    place.make(folder, f"-Dplugindir={user}", build="build-user")
+    place.make(folder, f"-Dplugindir={user}", "--buildtype=plain", build="build-user")
     tree.call(*place.meson, "install", "-C", "build-user", cwd=folder)
     problems = []
     for path in (folder / "build", user):
@@ -154,7 +160,7 @@ def check_extension(place):
     if code != 0:
         return [f"burn new extension sig: status {code}: {said}"]
     problems = left_over(folder, "starter")
-    place.make(folder)
+    place.make(folder, "-Dfull=true")
     for cc in other_compilers(place.compiler):
         place.make(folder, build=f"build-{cc}", cc=cc)
     problems += place.strays(folder) + place.test(folder)
@@ -171,7 +177,7 @@ def check_names(place):
     code, said = place.new("backend", name, "--dir", "long")
     if code != 0:
         return [f"burn new backend {name}: status {code}: {said}"]
-    place.make(place.work / "long")
+    place.make(place.work / "long", "--buildtype=plain")
     said = place.tree.call("burn-conformance", "--device", name, "--op", "add", "--smoke",
                            BURN_PLUGIN_PATH=str(place.work / "long/build"))
     return [] if re.search(r"[1-9]\d* passed, 0 failed", said) else [said]
@@ -196,12 +202,33 @@ CHECKS = (check_refusals, check_backend, check_backend_used, check_extension, ch
           check_moved)
 
 
+def self_test():
+    """What looks at a project finds what is wrong with one."""
+    files = {"acme.h": "#define ACME_ID \"acme\"\n", "README.md": "# acme\n"}
+    bad = [("a line about mock", {"a.c": "mock_launch(call);\n"}), ("a guard", {"a.h": "MOCK_H\n"}),
+           ("a name", {"mock.map": ""}), ("a place", {"meson.build": "@SOURCES@\n"}),
+           ("a condition", {"a.c": "#ifdef ACME_INJECT\n"})]
+    wrong = []
+    for name, more in [("fine", {})] + bad:
+        with tempfile.TemporaryDirectory() as top:
+            for file, text in {**files, **more}.items():
+                pathlib.Path(top, file).write_text(text)
+            if bool(left_over(pathlib.Path(top), "mock")) != bool(more):
+                wrong.append(name)
+    wrong += [] if counted("Ok:   0\n") == 0 and counted("Ok:  12\nFail: 0\n") == 12 else ["count"]
+    print(f"self-test: {len(bad) + 2} cases, wrong: {wrong}")
+    return 1 if wrong else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--source", type=pathlib.Path, required=True)
-    parser.add_argument("--build", required=True)
+    parser.add_argument("--source", type=pathlib.Path)
+    parser.add_argument("--build")
     parser.add_argument("--compiler", nargs="+", default=["cc"])
+    parser.add_argument("--self-test", action="store_true")
     args = parser.parse_args()
+    if args.self_test:
+        return self_test()
     problems = []
     with tempfile.TemporaryDirectory() as name:
         top = pathlib.Path(name)
