@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * ext_add.c - an extension with one op, "bench_add.add", which computes what add computes.
+ * bench_add.c - an extension with one op, "bench_add.add", which computes what add computes.
  *
  * So that the row ext.call.64 shows what a call through an extension costs, and nothing else. Not
  * installed. Its kernel is a plain loop on dense f32.
