@@ -5,6 +5,7 @@
 #include "measure.h"
 
 #include "clock.h"
+#include "openblas.h"
 #include "roof.h"
 #include "sleef.h"
 
@@ -220,6 +221,8 @@ static void add_round(struct bench_setup *setup, const struct bench_row *row,
             samples->ours[i] = time_round(&setup->ours, setup->seconds, note, note_size);
         } else if (row->peer == BENCH_SLEEF) {
             samples->peer[i] = bench_sleef(row->case_name, row->arg, setup->seconds / 4);
+        } else if (row->peer == BENCH_OPENBLAS) {
+            samples->peer[i] = bench_openblas(row->arg, setup->seconds / 4);
         } else if (peer != NULL) {
             samples->peer[i] = time_round(peer, setup->seconds, note, note_size);
         }

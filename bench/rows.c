@@ -25,6 +25,9 @@
 #define SGEMM(name, n, threads) \
     {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, NULL, threads, BENCH_GFLOPS, BENCH_TORCH, \
      BENCH_LIMIT_PEAK, 0, 0, NULL}
+#define SMALL(name, n) \
+    {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, "1", 1, BENCH_GFLOPS, BENCH_OPENBLAS, \
+     BENCH_LIMIT_PEAK, 0, 0, NULL}
 #define MEM(name, case_name, peer, traffic, level, threads) \
     {"mem." name, case_name, peer, 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, \
      BENCH_LIMIT_BANDWIDTH, traffic, level, NULL}
@@ -66,10 +69,16 @@ static const struct bench_row ROWS[] = {
     SGEMM("sgemm.512.1t", 512, 1),
     SGEMM("sgemm.1024.1t", 1024, 1),
     SGEMM("sgemm.2048.1t", 2048, 1),
+    SGEMM("sgemm.4096.1t", 4096, 1),
     SGEMM("sgemm.256.2t", 256, 2),
     SGEMM("sgemm.512.2t", 512, 2),
     SGEMM("sgemm.1024.2t", 1024, 2),
     SGEMM("sgemm.2048.2t", 2048, 2),
+    SGEMM("sgemm.4096.2t", 4096, 2),
+    SMALL("sgemm.small.16", 16),
+    SMALL("sgemm.small.32", 32),
+    SMALL("sgemm.small.48", 48),
+    SMALL("sgemm.small.64", 64),
     MEM_LEVELS("add", "add", "add_out", BENCH_READ_READ_WRITE),
     MEM_LEVELS("mul", "mul", NULL, BENCH_READ_READ_WRITE),
     MEM_LEVELS("relu", "relu", NULL, BENCH_READ_WRITE),
@@ -156,7 +165,7 @@ const char *bench_unit_name(enum bench_unit unit)
 
 const char *bench_peer_name(enum bench_peer peer)
 {
-    static const char *const names[] = {"", "torch", "torch.compile", "sleef", "burn"};
+    static const char *const names[] = {"", "torch", "torch.compile", "sleef", "burn", "openblas"};
     return names[peer];
 }
 
