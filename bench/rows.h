@@ -16,7 +16,14 @@
 enum bench_unit { BENCH_NS, BENCH_MS, BENCH_GFLOPS, BENCH_GBS };
 
 /* BENCH_OWN: another process of this library, with the case that the row names. */
-enum bench_peer { BENCH_NO_PEER, BENCH_TORCH, BENCH_COMPILED, BENCH_SLEEF, BENCH_OWN, BENCH_OPENBLAS };
+enum bench_peer {
+    BENCH_NO_PEER,
+    BENCH_TORCH,
+    BENCH_COMPILED,
+    BENCH_SLEEF,
+    BENCH_OWN,
+    BENCH_OPENBLAS
+};
 
 enum bench_limit {
     BENCH_NO_LIMIT,
