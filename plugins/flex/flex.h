@@ -41,14 +41,15 @@ static inline int flex_absent(const burn_operand *x)
     return x->kind == BURN_ABSENT;
 }
 
-/* Number of elements of an operand; of dims. */
+/* Number of elements of an operand; of dims. Beside a dim of 0 the others may be of any size, so
+ * the product is taken without signs. */
 static inline int64_t flex_product(uint32_t rank, const int64_t *dims)
 {
-    int64_t n = 1;
+    uint64_t n = 1;
     for (uint32_t i = 0; i < rank; i++) {
-        n *= dims[i];
+        n *= (uint64_t)dims[i];
     }
-    return n;
+    return (int64_t)n;
 }
 
 static inline int64_t flex_numel(const burn_operand *x)

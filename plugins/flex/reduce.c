@@ -427,8 +427,10 @@ static void add_axis(uint32_t *rank, int64_t *dims, int64_t *strides, int64_t di
     }
     /* Views of huge dims may overflow here, and are no run then. */
     int64_t run = 0;
-    if (k > 0 && !__builtin_mul_overflow(dim, stride, &run) && strides[k - 1] == run) {
-        dims[k - 1] *= dim;
+    int64_t both = 0;
+    if (k > 0 && !__builtin_mul_overflow(dim, stride, &run) && strides[k - 1] == run &&
+        !__builtin_mul_overflow(dims[k - 1], dim, &both)) {
+        dims[k - 1] = both;
         strides[k - 1] = stride;
         return;
     }
@@ -448,17 +450,19 @@ static void describe(reduction *r, const burn_call *call, uint32_t mask)
     r->dtype = x->dtype;
     r->out_dtype = z->dtype;
     r->out = z->data;
-    r->n_out = 1;
-    r->n_red = 1;
+    uint64_t n_out = 1; /* unsigned: see flex_product */
+    uint64_t n_red = 1;
     for (uint32_t i = 0; i < x->rank; i++) {
         if ((mask >> i & 1u) != 0) {
-            r->n_red *= x->dims[i];
+            n_red *= (uint64_t)x->dims[i];
             add_axis(&r->red_rank, r->red_dims, r->red_strides, x->dims[i], x->strides[i]);
         } else {
-            r->n_out *= x->dims[i];
+            n_out *= (uint64_t)x->dims[i];
             add_axis(&r->kept_rank, r->kept_dims, r->kept_strides, x->dims[i], x->strides[i]);
         }
     }
+    r->n_out = (int64_t)n_out;
+    r->n_red = (int64_t)n_red;
     r->dense = r->red_rank == 0 || (r->red_rank == 1 && r->red_strides[0] == 1);
     if (x->dtype == BURN_F16) {
         r->convert = flex_isa_kernels->half_to_float;
