@@ -82,6 +82,18 @@ def left_over(folder, word):
     return problems
 
 
+def check_variables(place):
+    """pkg-config says where everything is that a plugin's build may ask for."""
+    problems = []
+    for name, inside in [("bindir", "burn-conformance"), ("datadir", "burn/templates"),
+                         ("includedir", "burn/plugin.h"), ("plugindir", "flex.json"),
+                         ("templatedir", "backend/plugin.c")]:
+        where = place.tree.call("pkg-config", f"--variable={name}", "burn-plugin")
+        if not pathlib.Path(where, inside).exists():
+            problems.append(f"{name} of burn-plugin is '{where}'; {inside} is not there")
+    return problems
+
+
 def check_refusals(place):
     """A name that is wrong or taken, a folder that is there: a message, and nothing is written."""
     taken = place.work / "taken"
@@ -198,8 +210,8 @@ def check_moved(place):
     return problems + ([] if said.startswith("3.000") else [f"hello after the move: {said}"])
 
 
-CHECKS = (check_refusals, check_backend, check_backend_used, check_extension, check_names,
-          check_moved)
+CHECKS = (check_variables, check_refusals, check_backend, check_backend_used, check_extension,
+          check_names, check_moved)
 
 
 def self_test():
