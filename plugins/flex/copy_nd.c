@@ -204,9 +204,7 @@ static void transpose_block(const plan *p, char *z, int64_t out_row, const char 
 static void fetch_block_row(const char *in, int64_t row_bytes, int64_t bytes)
 {
     for (int64_t k = 0; k < BLOCK; k++) {
-        for (int64_t at = 0; at < bytes; at += 64) {
-            __builtin_prefetch((const void *)((uintptr_t)in + (uintptr_t)(k * row_bytes + at)));
-        }
+        flex_fetch((const void *)((uintptr_t)in + (uintptr_t)(k * row_bytes)), (uint64_t)bytes);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "nn_lines.h"
 
 #include "math_f32.h"
+#include "widen.h"
 
 #include <burn/dtype.h>
 
@@ -17,5 +18,6 @@
 #define I int32_t
 #define EXP fm_exp
 #define SQRT sqrtf
+#define WIDEN flex_widen8
 
 #include "nn_lines_tmpl.h"

@@ -5,6 +5,7 @@
 #include "nn_lines.h"
 
 #include "isa.h"
+#include "widen.h"
 
 #include <burn/dtype.h>
 #include <math.h>
@@ -17,6 +18,7 @@
 #define I int64_t
 #define EXP exp
 #define SQRT sqrt
+#define WIDEN flex_load8
 
 #include "nn_lines_tmpl.h"
 

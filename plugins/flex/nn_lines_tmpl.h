@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * nn_lines_tmpl.h - the loops of nn_lines.h for element type T, as table TABLE. I is the
- * integer type as wide as T; EXP and SQRT are functions of T.
+ * integer type as wide as T; EXP and SQRT are functions of T, WIDEN reads 8 elements as doubles.
  *
  * Included by nn_lines_f32_tmpl.c and nn_lines_f64.c. Sums run in LANES f64 lanes, element i in
  * lane i % LANES, which are added up in order at the end; this is what vector units do, and it does
@@ -69,18 +69,8 @@ static double line_max(const void *px, int64_t n)
 
 /* The lanes in two vectors of f64, as compilers keep them in registers. */
 enum { HALF = LANES / 2 };
-typedef T half_values __attribute__((vector_size(HALF * sizeof(T)), aligned(4)));
-typedef double half_sums __attribute__((vector_size(HALF * sizeof(double)), aligned(8)));
-
-static inline half_sums widen(const T *x)
-{
-    half_values value;
-    memcpy(&value, x, sizeof(value));
-    return __builtin_convertvector(value, half_sums);
-}
-
 typedef struct lane_sums {
-    half_sums half[2];
+    flex_doubles half[2];
 } lane_sums;
 
 static inline lane_sums open_lanes(const double lanes[LANES])
@@ -103,8 +93,8 @@ static void add_piece(double lanes[LANES], const T *x, int64_t n)
     int64_t i = 0;
     lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        s.half[0] += widen(x + i);
-        s.half[1] += widen(x + i + HALF);
+        s.half[0] += WIDEN(x + i);
+        s.half[1] += WIDEN(x + i + HALF);
     }
     close_lanes(lanes, &s);
     for (; i < n; i++) {
@@ -112,21 +102,27 @@ static void add_piece(double lanes[LANES], const T *x, int64_t n)
     }
 }
 
+/* `out` may be the line itself: no element needs another's. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 static double line_exp(void *pout, const void *px, double shift, int64_t n)
 {
-    enum { PIECE = 256 };
+    enum { PIECE = 512 };
     T *out = pout;
     const T *x = px;
     T s = (T)shift;
     double lanes[LANES] = {0};
     for (int64_t i = 0; i < n; i += PIECE) {
-        int64_t m = n - i < PIECE ? n - i : PIECE;
-        T e[PIECE];
-        for (int64_t k = 0; k < m; k++) {
-            e[k] = EXP(x[i + k] - s);
+        int64_t end = n - i < PIECE ? n : i + PIECE;
+        INDEPENDENT
+        for (int64_t k = i; k < end; k++) {
+            out[k] = EXP(x[k] - s);
         }
-        add_piece(lanes, e, m);
-        memcpy(out + i, e, (size_t)m * sizeof(T));
+        add_piece(lanes, out + i, end - i);
     }
     return fold(lanes);
 }
@@ -145,8 +141,8 @@ static double line_sum_squares(const void *px, double mean, int64_t n)
     int64_t i = 0;
     lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        half_sums low = widen(x + i) - mean;
-        half_sums high = widen(x + i + HALF) - mean;
+        flex_doubles low = WIDEN(x + i) - mean;
+        flex_doubles high = WIDEN(x + i + HALF) - mean;
         s.half[0] += low * low;
         s.half[1] += high * high;
     }
@@ -166,8 +162,8 @@ static double line_dot(const void *px, const void *py, int64_t n)
     int64_t i = 0;
     lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        s.half[0] += widen(x + i) * widen(y + i);
-        s.half[1] += widen(x + i + HALF) * widen(y + i + HALF);
+        s.half[0] += WIDEN(x + i) * WIDEN(y + i);
+        s.half[1] += WIDEN(x + i + HALF) * WIDEN(y + i + HALF);
     }
     close_lanes(lanes, &s);
     for (; i < n; i++) {

@@ -118,6 +118,7 @@ static void layer_block(void *ctx, int64_t block, uint32_t slot)
     const layer *l = ctx;
     uint8_t dtype = l->table->dtype;
     uint64_t bytes = flex_line_bytes(l->n);
+    uint64_t row_bytes = (uint64_t)l->n * flex_size(dtype);
     char *scratch = l->scratch + slot * LAYER_LINES * bytes;
     int64_t end = flex_min((block + 1) * l->block_rows, l->rows);
     for (int64_t row = block * l->block_rows; row < end; row++) {
@@ -127,11 +128,13 @@ static void layer_block(void *ctx, int64_t block, uint32_t slot)
                             : flex_line_open(dtype, l->out, at, 1, scratch + bytes);
         double mean = 0;
         double inv = 0;
+        if (l->stream) {
+            flex_fetch((const void *)((uintptr_t)x + row_bytes), row_bytes);
+        }
         row_statistics(l, x, &mean, &inv);
         l->table->normalize(y, x, mean, inv, l->gamma, l->beta, l->n);
         if (l->stream) {
-            int64_t size = (int64_t)flex_size(dtype);
-            flex_stream((char *)l->out->data + at * size, y, (uint64_t)(l->n * size));
+            flex_stream((char *)l->out->data + (uint64_t)row * row_bytes, y, row_bytes);
         } else {
             flex_line_put(dtype, l->out, at, 1, l->n, y);
         }

@@ -9,6 +9,7 @@
  */
 #include "kernels.h"
 #include "math_f32.h"
+#include "widen.h"
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -20,8 +21,6 @@ enum { LANES = 16, CHAINS = 4, STEP = LANES * CHAINS };
 
 typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(64)));
-typedef double dvec __attribute__((vector_size(64)));
-typedef float hvec __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -177,26 +176,21 @@ static void square_rows_f64(double *acc, const float *x, const double *mean, uin
     }
 }
 
-INLINE dvec widen(const float *x)
-{
-    return __builtin_convertvector(*(const hvec *)(const void *)x, dvec);
-}
-
-INLINE double lane_sum_f64(const dvec *acc)
+INLINE double lane_sum_f64(const flex_doubles *acc)
 {
     double a[8];
-    dvec all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+    flex_doubles all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
     memcpy(a, &all, sizeof(a));
     return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
 }
 
 static double sum_f64(const float *x, uint64_t n)
 {
-    dvec acc[4] = {{0}, {0}, {0}, {0}};
+    flex_doubles acc[4] = {{0}, {0}, {0}, {0}};
     uint64_t i = 0;
     for (; i + 32 <= n; i += 32) {
         for (uint32_t k = 0; k < 4; k++) {
-            acc[k] += widen(x + i + k * 8);
+            acc[k] += flex_widen8(x + i + k * 8);
         }
     }
     double rest = 0.0;
@@ -208,11 +202,11 @@ static double sum_f64(const float *x, uint64_t n)
 
 static double sum_squares(const float *x, double mean, uint64_t n)
 {
-    dvec acc[4] = {{0}, {0}, {0}, {0}};
+    flex_doubles acc[4] = {{0}, {0}, {0}, {0}};
     uint64_t i = 0;
     for (; i + 32 <= n; i += 32) {
         for (uint32_t k = 0; k < 4; k++) {
-            dvec d = widen(x + i + k * 8) - mean;
+            flex_doubles d = flex_widen8(x + i + k * 8) - mean;
             acc[k] += d * d;
         }
     }

@@ -113,6 +113,16 @@ static void many_lines(void *ctx, int64_t begin, int64_t end)
 
 enum { SHORT_LINE = 32768 /* bytes that stay in the first cache with their source */ };
 
+/* Asks for bytes from .. to - 1 of the next line. */
+static void fetch_line(const line_job *job, const void *const in[2], int64_t from, int64_t to)
+{
+    const int64_t line = job->axis.n * (int64_t)flex_size(flex_out(job->call, 0)->dtype);
+    for (uint32_t k = 0; k < job->call->n_in; k++) {
+        uintptr_t next = (uintptr_t)in[k] + (uintptr_t)line;
+        flex_fetch((const void *)(next + (uintptr_t)from), (uint64_t)(to - from));
+    }
+}
+
 /* The same for results that no cache will hold: each line is made in a buffer, then streamed. */
 static void streamed_lines(void *ctx, int64_t begin, int64_t end)
 {
@@ -125,7 +135,9 @@ static void streamed_lines(void *ctx, int64_t begin, int64_t end)
         for (uint32_t k = 0; k < job->call->n_in; k++) {
             in[k] = (const char *)flex_in(job->call, k)->data + i * bytes;
         }
+        fetch_line(job, in, 0, bytes / 2);
         job->fn(job->table, buffer, in[0], in[1], job->axis.n);
+        fetch_line(job, in, bytes / 2, bytes);
         flex_stream((char *)out->data + i * bytes, buffer, (uint64_t)bytes);
     }
     flex_stream_end();

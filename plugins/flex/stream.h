@@ -18,6 +18,14 @@ int flex_stream_pays(uint64_t bytes);
 /* memcpy with streaming stores; full lines of `out` are best. */
 void flex_stream(void *out, const void *in, uint64_t bytes);
 
+/* Asks memory for what will be read soon. Addresses that are not there do no harm. */
+static inline void flex_fetch(const void *from, uint64_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at += 64) {
+        __builtin_prefetch((const void *)((uintptr_t)from + at));
+    }
+}
+
 /* Orders this thread's streaming stores before its later ordinary ones. */
 void flex_stream_end(void);
 

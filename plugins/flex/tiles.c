@@ -16,7 +16,7 @@
 enum { LONG_ROW = 64, BLOCK_ROWS = 16, BLOCK_COLUMNS = 64 };
 
 /* Streamed tiles are short, so that reading the next one begins while this one is written. */
-enum { STREAM_TILE = 256, STREAM_AHEAD = 512 };
+enum { STREAM_TILE = 128, STREAM_AHEAD = 512 };
 
 /* One copier per element size; the strided loops are what matters here. */
 static void copy_1(uint8_t *z, const uint8_t *x, int64_t stride, int64_t n)
@@ -191,9 +191,8 @@ static void fetch_ahead(const flex_job *job, uint64_t at, uint64_t n)
 {
     for (uint32_t i = 0; i < job->n_src; i++) {
         const flex_source *s = &job->src[i];
-        uint64_t bytes = s->dense ? n * s->size : 0;
-        for (uint64_t k = 0; k < bytes; k += 64) {
-            __builtin_prefetch((const void *)((uintptr_t)s->data + at * s->size + k));
+        if (s->dense) {
+            flex_fetch((const void *)((uintptr_t)s->data + at * s->size), n * s->size);
         }
     }
 }
@@ -206,6 +205,9 @@ static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at
     for (uint32_t i = 0; i < job->n_src; i++) {
         in[i] = tile_source(job, i, buffers, (int64_t)at, (int64_t)n, one_row);
     }
+    if (job->stream) {
+        fetch_ahead(job, at + STREAM_AHEAD, n);
+    }
     char *out = job->out + at * job->out_size;
     char *last = job->stream ? buffers->last : out;
     void *into = job->convert_out != NULL ? (void *)buffers->out : (void *)last;
@@ -214,7 +216,6 @@ static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at
         job->convert_out(last, buffers->out, n);
     }
     if (job->stream) {
-        fetch_ahead(job, at + STREAM_AHEAD, n);
         flex_stream(out, last, done * job->out_size);
     }
     return done;
