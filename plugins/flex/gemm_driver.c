@@ -318,26 +318,54 @@ static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, 
     }
 }
 
-/* They do not: each panel of A is laid so first, and serves all columns. */
+/* Rows i .. i+rows of A, k0 .. k0+kc, laid along k: dst[r * kc + k]. */
+static void turn_rows(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, int64_t kc,
+                      float *dst)
+{
+    const float *a = g->a + i * g->ars + k0 * g->acs;
+    if (g->ars == 1) {
+        const float *column[FLEX_GEMM_KC];
+        for (int64_t k = 0; k < kc; k++) {
+            column[k] = a + k * g->acs;
+        }
+        flex_gemm_table()->pack_rows(dst, kc, column, kc, rows);
+        return;
+    }
+    for (int64_t k = 0; k < kc; k++) {
+        for (int64_t r = 0; r < rows; r++) {
+            dst[r * kc + k] = a[r * g->ars + k * g->acs];
+        }
+    }
+}
+
+/*
+ * They do not: each panel of A is laid so first. It serves all columns when B is read in place;
+ * else each panel of B, which costs more, serves all rows.
+ */
 static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     float turned[FLEX_MR_MAX * FLEX_GEMM_KC];
-    for (int64_t i = 0; i < g->m; i += kernels->mr) {
-        int64_t rows = min64(kernels->mr, g->m - i);
-        const float *a = g->a + i * g->ars + k0 * g->acs;
-        for (int64_t k = 0; k < kc; k++) {
-            for (int64_t r = 0; r < rows; r++) {
-                turned[r * FLEX_GEMM_KC + k] = a[r * g->ars + k * g->acs];
-            }
+    int64_t mr = kernels->mr;
+    int64_t nr = kernels->nr;
+    int64_t row_panels = (g->m + mr - 1) / mr;
+    int64_t panels = (j1 - j0 + nr - 1) / nr;
+    int rows_first = g->bcs == 1;
+    int64_t inner = rows_first ? panels : row_panels;
+    flex_tile t = {.kc = kc, .a = turned, .ars = kc};
+    for (int64_t step = 0; step < panels * row_panels; step++) {
+        int64_t i = (rows_first ? step / inner : step % inner) * mr;
+        int64_t j = j0 + (rows_first ? step % inner : step / inner) * nr;
+        int64_t rows = min64(mr, g->m - i);
+        int64_t n = min64(nr, j1 - j);
+        if (!rows_first || step % inner == 0) {
+            turn_rows(g, i, rows, k0, kc, turned);
         }
-        for (int64_t j = j0; j < j1; j += kernels->nr) {
-            int64_t n = min64(kernels->nr, j1 - j);
-            flex_tile t = {.kc = kc, .a = turned, .ars = FLEX_GEMM_KC};
+        if (rows_first || step % inner == 0) {
             direct_b(g, kernels, &t, j, n, k0, panel);
-            run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
         }
+        run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
     }
 }
 

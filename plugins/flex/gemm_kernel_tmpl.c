@@ -254,9 +254,26 @@ static void pack_rows(float *dst, int64_t ld, const float *const *rows, int64_t 
     }
 }
 
+/* n floats of each row into a full panel; n is known to the compiler. */
+INLINE void pack_full(float *dst, const float *src, int64_t stride, int64_t n, int64_t kc)
+{
+    for (int64_t k = 0; k < kc; k++) {
+        __builtin_prefetch(src + (k + 2 * PACK_AHEAD) * stride);
+        memcpy(dst + k * n, src + k * stride, (size_t)n * sizeof(float));
+    }
+}
+
 static void pack_copy(float *dst, int64_t ld, const float *src, int64_t stride, int64_t n,
                       int64_t kc)
 {
+    if (n == ld && n == MR) {
+        pack_full(dst, src, stride, MR, kc);
+        return;
+    }
+    if (n == ld && n == NR) {
+        pack_full(dst, src, stride, NR, kc);
+        return;
+    }
     for (int64_t k = 0; k < kc; k++) {
         float *d = dst + k * ld;
         for (int64_t j = 0; j < n; j++) {
