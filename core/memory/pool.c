@@ -66,6 +66,9 @@ static int32_t ask_backend(burni_pool *pool, uint64_t bytes, burni_page *page, b
         rc = burni_fail(err, BURN_E_INTERNAL, "%s: alloc of %llu bytes succeeded but gave no %s",
                         pool->backend, (unsigned long long)bytes,
                         page->buffer == NULL ? "buffer" : "host address");
+        if (page->buffer != NULL) {
+            pool->api->free(pool->device, page->buffer);
+        }
     }
     page->host = host;
     return rc;
