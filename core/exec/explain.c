@@ -39,7 +39,7 @@ typedef struct slot {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static burn_explain_head *_Atomic table;
 static slot *slots;
-static int log_wanted;
+static _Atomic int log_wanted;
 static int finished;
 
 /* ---- the table ------------------------------------------------------------------------------- */
