@@ -31,8 +31,11 @@ typedef struct product {
     float *b;
     float *c;
     float *init;
-    void *memory;
+    unsigned char *memory;
+    uint64_t bytes;
 } product;
+
+enum { GUARD = 64 };
 
 static float *numbers(int64_t n, uint32_t seed)
 {
@@ -59,13 +62,19 @@ static product make(int64_t m, int64_t n, int64_t k, int turn_a, int turn_b, uin
     for (int64_t i = 0; i < m * n; i++) {
         p.c[i] = NAN;
     }
-    uint64_t bytes = flex_gemm_bytes(&p.g, threads);
-    assert_int_equal(posix_memalign(&p.memory, 64, (size_t)bytes + 64), 0);
+    p.bytes = flex_gemm_bytes(&p.g, threads);
+    void *memory = NULL;
+    assert_int_equal(posix_memalign(&memory, 64, (size_t)p.bytes + GUARD), 0);
+    p.memory = memory;
+    memset(p.memory + p.bytes, 0xA5, GUARD);
     return p;
 }
 
 static void drop(product *p)
 {
+    for (int i = 0; i < GUARD; i++) {
+        assert_int_equal(p->memory[p->bytes + (uint64_t)i], 0xA5);
+    }
     free(p->a);
     free(p->b);
     free(p->c);
@@ -250,6 +259,26 @@ static void test_epilogue_follows_segments(void **state)
     drop(&p);
 }
 
+/* Callers ask once for the largest product and run smaller ones in the same memory. */
+static void test_a_smaller_product_needs_no_more_memory(void **state)
+{
+    (void)state;
+    for (int64_t size = 2; size < 1200; size++) {
+        const flex_gemm large[] = {{.m = 300, .n = size, .k = 700},
+                                   {.m = 300, .n = 700, .k = size},
+                                   {.m = size, .n = 700, .k = 700}};
+        const flex_gemm small[] = {{.m = 300, .n = size - 1, .k = 700},
+                                   {.m = 300, .n = 700, .k = size - 1},
+                                   {.m = size - 1, .n = 700, .k = 700}};
+        for (int i = 0; i < 3; i++) {
+            for (uint32_t threads = 1; threads <= 3; threads++) {
+                assert_true(flex_gemm_bytes(&small[i], threads) <=
+                            flex_gemm_bytes(&large[i], threads));
+            }
+        }
+    }
+}
+
 /* NaN and infinity reach exactly the sums that they are part of; zero times infinity is NaN. */
 static void test_nan_and_infinity_propagate(void **state)
 {
@@ -281,6 +310,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
         cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),
         cmocka_unit_test(test_epilogue_follows_segments),
+        cmocka_unit_test(test_a_smaller_product_needs_no_more_memory),
         cmocka_unit_test(test_nan_and_infinity_propagate),
     };
     burn_err err = BURN_ERR_INIT;
