@@ -63,6 +63,27 @@ void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c)
 
 extern char **environ;
 
+/* The environment of this process with one variable set; freed by the caller, NULL: no memory. */
+static char **environment_with(const char *variable, char *setting)
+{
+    size_t length = strlen(variable);
+    size_t n = 0;
+    size_t kept = 0;
+    while (environ[n] != NULL) {
+        n++;
+    }
+    char **copy = calloc(n + 2, sizeof(*copy));
+    for (size_t i = 0; copy != NULL && i < n; i++) {
+        if (strncmp(environ[i], variable, length) != 0 || environ[i][length] != '=') {
+            copy[kept++] = environ[i];
+        }
+    }
+    if (copy != NULL) {
+        copy[kept] = setting;
+    }
+    return copy;
+}
+
 /* Runs this program again with further arguments, in that mode; 1 when it ended well. */
 static int run_mode(int argc, char **argv, const mode *m, const char *path)
 {
@@ -72,23 +93,20 @@ static int run_mode(int argc, char **argv, const mode *m, const char *path)
     int n = argc < MAX_ARGUMENTS ? argc : MAX_ARGUMENTS;
     char bits[] = "--bits";
     char file[64];
+    char setting[64];
     (void)snprintf(file, sizeof(file), "%s", path);
+    (void)snprintf(setting, sizeof(setting), "%s=%s", m->variable, m->value);
     for (int i = 0; i < n; i++) {
         arguments[i] = argv[i];
     }
     arguments[n] = bits;
     arguments[n + 1] = file;
     arguments[n + 2] = NULL;
-    char *before = getenv(m->variable) != NULL ? strdup(getenv(m->variable)) : NULL;
-    int ok = setenv(m->variable, m->value, 1) == 0 &&
-             posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0 &&
+    char **environment = environment_with(m->variable, setting);
+    int ok = environment != NULL &&
+             posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environment) == 0 &&
              waitpid(child, &status, 0) == child;
-    if (before != NULL) {
-        (void)setenv(m->variable, before, 1);
-    } else {
-        (void)unsetenv(m->variable);
-    }
-    free(before);
+    free(environment);
     return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -141,9 +159,7 @@ static void report_broken(conf_report *report, const mode *m)
 
 static int make_file(char *path, size_t size)
 {
-    const char *folder = getenv("TMPDIR");
-    (void)snprintf(path, size, "%s/burn-bits-XXXXXX",
-                   folder != NULL && strlen(folder) < 32 ? folder : "/tmp");
+    (void)snprintf(path, size, "%s/burn-bits-XXXXXX", P_tmpdir);
     int fd = mkstemp(path);
     if (fd < 0) {
         return 0;
