@@ -171,7 +171,7 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
     }
     const burn_device_api *api = stream->device->api;
     burn_fault word = {0};
-    uint64_t point = atomic_load(&stream->submitted) + 1;
+    uint64_t point = 0;
     burn_err *sink = &stream->sink.err;
     *rc = burni_stream_wait(f->stream, f->point, err);
     if (*rc == BURN_OK) {
@@ -180,10 +180,9 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
         *rc = burni_stream_said(stream, "copy_out", *rc, err);
     }
     if (*rc == BURN_OK) {
-        *rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
+        *rc = burni_stream_signal(stream, &point, err);
     }
     if (*rc == BURN_OK) {
-        atomic_store(&stream->submitted, point);
         *rc = burni_stream_wait(stream, point, err);
     }
     if (*rc != BURN_OK || word.code == 0) {

@@ -385,11 +385,26 @@ static void publish(burni_stream *stream, const burni_launch *launch, uint64_t p
     }
 }
 
+int32_t burni_stream_signal(burni_stream *stream, uint64_t *out_point, burn_err *err)
+{
+    const burn_device_api *api = stream->device->api;
+    uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+    int32_t rc = api->signal(stream->queue, point, &stream->sink.err);
+    if (rc != BURN_OK && rc != BURN_E_DEVICE_LOST) {
+        rc = api->signal(stream->queue, point, &stream->sink.err);
+    }
+    rc = burni_stream_said(stream, "signal", rc, err);
+    if (rc == BURN_OK) {
+        atomic_store_explicit(&stream->submitted, point, memory_order_release);
+        *out_point = point;
+    }
+    return rc;
+}
+
 /* What an asynchronous device needs around a launch: waits, the fault word, the signal. */
 static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
                          const burn_operand *workspace, burn_err *err)
 {
-    burni_device *device = stream->device;
     int32_t rc = wait_for_inputs(stream, launch, err);
     burni_fault *fault = NULL;
     burn_operand word;
@@ -401,13 +416,11 @@ static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_
         rc = launch_kernel(stream, launch, operands, workspace,
                            word.kind != BURN_ABSENT ? &word : NULL, err);
     }
-    uint64_t point = atomic_load_explicit(&stream->submitted, memory_order_relaxed) + 1;
+    uint64_t point = 0;
     if (rc == BURN_OK) {
-        rc = device->api->signal(stream->queue, point, &stream->sink.err);
-        rc = burni_stream_said(stream, "signal", rc, err);
+        rc = burni_stream_signal(stream, &point, err);
     }
     if (rc == BURN_OK) {
-        atomic_store_explicit(&stream->submitted, point, memory_order_release);
         burni_fault_attach(launch, fault, point);
         publish(stream, launch, point);
     }
@@ -583,16 +596,6 @@ static void copy_operand(burn_operand *to, const burn_operand *from, char **p)
     }
 }
 
-/* A failed variable that is assigned anew is whole again; one that is updated stays failed. */
-static int is_overwritten(const burni_launch *launch, const burni_storage *s)
-{
-    int overwritten = 0;
-    for (uint32_t i = 0; i < launch->n_in && i < 32; i++) {
-        overwritten |= launch->storages[i] == s && has_bit(launch->overwrite, i);
-    }
-    return overwritten;
-}
-
 /* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
  * FAILED, which says nothing of the records that come after it; this count does. */
 static void count_write(burni_storage *s, int32_t change)
@@ -630,11 +633,11 @@ static void fill_record(burni_stream *stream, burni_record *r, const burni_launc
             continue;
         }
         count_write(s, 1);
-        if (atomic_load(&s->state) == BURNI_FAILED && !is_overwritten(launch, s)) {
-            continue;
-        }
         atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
-        atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+        /* A failed variable stays so for the records before this one, which may heal it. */
+        if (atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_FAILED) {
+            atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+        }
     }
     r->launch.moved = 0;
 }

@@ -87,6 +87,9 @@ static inline int32_t burni_stream_said(burni_stream *stream, const char *entry,
     return burni_sink_end(&stream->sink, stream->device->backend, entry, rc, err);
 }
 
+/* Makes the queue signal the next point, which is told on success. A failure is tried again once:
+ * work that was queued before it, such as a copy to the caller's memory, can't be called back. */
+int32_t burni_stream_signal(burni_stream *stream, uint64_t *out_point, burn_err *err);
 /* Blocks until the stream's queue has reached the point. [any] */
 int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *err);
 

@@ -26,14 +26,13 @@ static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *
         memcpy(s->host, data, s->bytes);
     } else if (s->bytes > 0) {
         const burn_device_api *api = stream->device->api;
-        uint64_t point = atomic_load(&stream->submitted) + 1;
+        uint64_t point = 0;
         burn_err *sink = &stream->sink.err;
         rc = api->copy_in(stream->queue, s->buffer, s->buffer_offset, data, s->bytes, sink);
         rc = burni_stream_said(stream, "copy_in", rc, err);
         if (rc == BURN_OK && !stream->device->synchronous) {
-            rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
+            rc = burni_stream_signal(stream, &point, err);
             atomic_store_explicit(&s->write_point, point, memory_order_relaxed);
-            atomic_store(&stream->submitted, point);
         }
     }
     if (rc == BURN_OK) {
@@ -125,19 +124,11 @@ static int32_t queue_read(burni_stream *stream, burni_storage *s, uint64_t offse
     if (s->writer != stream) {
         atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
     }
-    uint64_t point = atomic_load(&stream->submitted) + 1;
     burn_err *sink = &stream->sink.err;
     int32_t rc =
         api->copy_out(stream->queue, out, s->buffer, s->buffer_offset + offset, bytes, sink);
     rc = burni_stream_said(stream, "copy_out", rc, err);
-    if (rc == BURN_OK) {
-        rc = burni_stream_said(stream, "signal", api->signal(stream->queue, point, sink), err);
-    }
-    if (rc == BURN_OK) {
-        atomic_store(&stream->submitted, point);
-        *out_point = point;
-    }
-    return rc;
+    return rc == BURN_OK ? burni_stream_signal(stream, out_point, err) : rc;
 }
 
 /* Copies, or queues the copy of, bytes that have been waited for. 0 in `out_done`: the storage was
