@@ -549,7 +549,7 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
         call.attrs = e->attrs;
         call.attrs_size = e->attrs_size;
         call.flags = math_of(e);
-        resolved = burni_resolve(&stream->resolver, e->device->core, e->op, &call, err);
+        resolved = burni_resolve(burni_stream_resolver(stream), e->device->core, e->op, &call, err);
         if (resolved == NULL) {
             return err->code;
         }

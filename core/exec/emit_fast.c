@@ -232,7 +232,8 @@ static burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead, u
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                     uint32_t n_in, burn_tensor **out)
 {
-    if (n_in > MAX_FAST_IN || n_in != op->def.n_in || thread->watch != 0) {
+    if (n_in > MAX_FAST_IN || n_in != op->def.n_in || thread->watch != 0 ||
+        thread->direct != NULL) {
         return 0;
     }
     const burn_tensor *lead = leader(in, n_in);

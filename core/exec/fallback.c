@@ -96,6 +96,13 @@ static void settle(burni_thread *thread, burni_stream *stream, burni_storage *to
         return; /* a variable: its assignment has been launched */
     }
     t = own_memory(thread, &stream->device->plain, t);
+    if (t->cause == NULL && (uint64_t)t->numel * burn_dtype_size(t->dtype) != to->bytes) {
+        t = burni_handle_fail(thread, BURN_E_INTERNAL, 0,
+                              "a decomposition made %lld elements of %s where %llu bytes were "
+                              "promised",
+                              (long long)t->numel, burn_dtype_name(t->dtype),
+                              (unsigned long long)to->bytes);
+    }
     if (t->cause != NULL) {
         burni_storage_fail(to, t->cause);
     } else if (atomic_load_explicit(&t->storage->state, memory_order_acquire) == BURNI_FAILED) {

@@ -88,11 +88,18 @@ static burni_stream *make_stream(burni_device *device, burni_thread *thread, bur
     s->owner = thread;
     s->resolver.queue = s->queue;
     s->resolver.submitted = &s->submitted;
+    s->others.queue = s->queue;
+    s->others.submitted = &s->submitted;
     (void)pthread_mutex_lock(&device->lock);
     s->next = device->streams;
     device->streams = s;
     (void)pthread_mutex_unlock(&device->lock);
     return s;
+}
+
+burni_resolver *burni_stream_resolver(burni_stream *stream)
+{
+    return __builtin_expect(burni_fallback_runs(stream), 0) ? &stream->others : &stream->resolver;
 }
 
 burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err)

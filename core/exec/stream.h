@@ -66,7 +66,8 @@ typedef struct burni_stream {
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records;
     burni_cache cache;
-    burni_resolver resolver;
+    burni_resolver resolver; /* the owner's */
+    burni_resolver others;   /* of whoever expands a record (fallback.h), under the lock */
     burni_thread *owner; /* NULL: idle, waiting for a thread */
     burni_fault *open_faults;
     uint32_t n_open_faults;
@@ -92,6 +93,9 @@ static inline int32_t burni_stream_said(burni_stream *stream, const char *entry,
 int32_t burni_stream_signal(burni_stream *stream, uint64_t *out_point, burn_err *err);
 /* Blocks until the stream's queue has reached the point. [any] */
 int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *err);
+
+/* Answers about rows for a call that this thread makes. */
+burni_resolver *burni_stream_resolver(burni_stream *stream);
 
 /* The calling thread's stream on a device; NULL and an error when it can't be made. */
 burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err);

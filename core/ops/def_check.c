@@ -163,11 +163,12 @@ static const uint16_t attr_sizes[] = {
     [BURN_ATTR_DTYPE] = 4, [BURN_ATTR_BOOL] = 4, [BURN_ATTR_I64_LIST] = 8 * BURN_MAX_RANK,
 };
 
-static int has_length(const burn_op_def *d, const char *list)
+/* Lists of one length may share the field that holds it. */
+static int has_length(const burn_op_def *d)
 {
     for (uint32_t i = 0; i < d->n_attrs; i++) {
-        const char *name = attr_at(d, i)->name;
-        if (name != NULL && strncmp(name, "n_", 2) == 0 && strcmp(name + 2, list) == 0) {
+        const burn_attr *a = attr_at(d, i);
+        if (a->name != NULL && strncmp(a->name, "n_", 2) == 0 && a->type == BURN_ATTR_U32) {
             return 1;
         }
     }
@@ -200,8 +201,8 @@ static int32_t check_attr(const check *c, uint32_t i)
             return wrong(c, "attributes %s and %s overlap", other->name, a->name);
         }
     }
-    if (a->type == BURN_ATTR_I64_LIST && !has_length(d, a->name)) {
-        return wrong(c, "the list %s has no length n_%s beside it", a->name, a->name);
+    if (a->type == BURN_ATTR_I64_LIST && !has_length(d)) {
+        return wrong(c, "the list %s has no length (an n_... beside it)", a->name);
     }
     return BURN_OK;
 }
@@ -239,7 +240,9 @@ static int32_t check_alias(const check *c, uint32_t i)
     const burn_role *in = role_at(d, a->in);
     const burn_role *out = role_at(d, d->n_in + (uint32_t)a->out);
     if (a->kind == BURN_ALIAS_MUST &&
-        ((in->flags & BURN_ROLE_STATE) == 0 || out->same_dtype_as != a->in + 1u)) {
+        ((in->flags & BURN_ROLE_STATE) == 0 ||
+         (out->same_dtype_as != a->in + 1u &&
+          (in->same_dtype_as == 0 || out->same_dtype_as != in->same_dtype_as)))) {
         return wrong(c,
                      "output %s must share the storage of %s, which must be a state, with the "
                      "same dtype",

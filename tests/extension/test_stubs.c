@@ -8,6 +8,9 @@
  */
 #include "stub_world.h"
 
+#include "ops/def_check.h"
+#include "ops/registry.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +64,7 @@ static const expectation table[] = {
     {"attr_type", AT_LOAD, "type 99"},
     {"attr_size", AT_LOAD, "4 bytes, which do not fit"},
     {"attr_overlap", AT_LOAD, "axis and more overlap"},
-    {"attr_list", AT_LOAD, "no length n_axis"},
+    {"attr_list", AT_LOAD, "the list axis has no length"},
     {"state_no_alias", AT_LOAD, "no output that is its new value"},
     {"alias_range", AT_LOAD, "alias 0 is {0, 7, 2}"},
     {"alias_kind", AT_LOAD, "alias 0 is {0, 0, 9}"},
@@ -211,6 +214,22 @@ static void each_lie_is_an_error(void **state)
     }
 }
 
+/* What extensions are held to, the core's own definitions keep. */
+static void core_definitions_keep_the_rules(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    for (uint32_t i = 0; burni_op_at(i) != NULL; i++) {
+        const burni_op *op = burni_op_at(i);
+        burn_err err = BURN_ERR_INIT;
+        if (op->plugin == NULL && burni_def_check(NULL, &op->def, &err) != BURN_OK) {
+            fail_msg("%s", err.text);
+        }
+        n += op->plugin == NULL;
+    }
+    assert_true(n > 100);
+}
+
 /* ---- one by one ------------------------------------------------------------------------------ */
 
 static void expect_sum(burn_tensor *z)
@@ -349,6 +368,7 @@ int main(int argc, char **argv)
         return 2;
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(core_definitions_keep_the_rules),
         cmocka_unit_test(each_lie_is_an_error),
         cmocka_unit_test(a_healthy_one_works_with_gradients),
         cmocka_unit_test(a_clash_names_both_plugins),
