@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_flex_stream.c - results so large that they go past the caches have the bits of small ones.
+ *
+ * Each op runs once on tensors of more than 48 MiB, from where on the backend streams, and again on
+ * pieces of them, where it does not. Sizes are odd, so that tiles, lines and tasks end in the
+ * middle, and results start 4 bytes off a line. Transposed copies are compared by index.
+ */
+#include "nn_rig.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LINE = 1003, LINES = 9001, PIECE = 97 };
+
+static rig_tensor lines_of(uint8_t dtype, int64_t n, void *data)
+{
+    rig_tensor t;
+    memset(&t, 0, sizeof(t));
+    t.dtype = dtype;
+    t.rank = 2;
+    t.dims[0] = n;
+    t.dims[1] = LINE;
+    t.strides[0] = LINE;
+    t.strides[1] = 1;
+    t.data = data;
+    return t;
+}
+
+static int64_t size_of(uint8_t dtype)
+{
+    return dtype == BURN_F64 ? 8 : dtype == BURN_F32 ? 4 : 2;
+}
+
+/* Memory for all lines and 64 bytes more, filled with 0xA5. */
+static char *room_for(uint8_t dtype)
+{
+    size_t bytes = (size_t)LINES * LINE * (size_t)size_of(dtype) + 64;
+    char *memory = malloc(bytes);
+    assert_non_null(memory);
+    memset(memory, 0xa5, bytes);
+    return memory;
+}
+
+static void run_lines(const burn_plugin *plugin, uint64_t op, const void *attrs, uint32_t size,
+                      uint32_t n_in, rig_tensor *in, rig_tensor *out)
+{
+    burn_err err = BURN_ERR_INIT;
+    rig_tensor none = rig_absent();
+    rig_call call;
+    memset(&call, 0, sizeof(call));
+    call.op = op;
+    call.n_in = op == BURN_OP_LAYER_NORM ? 3 : n_in;
+    call.in[0] = &in[0];
+    call.in[1] = n_in > 1 ? &in[1] : &none;
+    call.in[2] = &none;
+    call.n_out = 1;
+    call.out[0] = out;
+    call.attrs = attrs;
+    call.attrs_size = size;
+    int32_t code = rig_run(plugin, &call, &err);
+    if (code != BURN_OK) {
+        print_message("%s\n", err.text);
+    }
+    assert_int_equal(code, BURN_OK);
+}
+
+/* All lines at once and piece by piece: the same bytes, and nothing written behind them. */
+static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *attrs,
+                        uint32_t size)
+{
+    const int64_t step = LINE * size_of(dtype);
+    const int64_t all = LINES * step;
+    rig_tensor made[2];
+    for (uint32_t i = 0; i < n_in; i++) {
+        made[i] = rig_random(dtype, 2, (const int64_t[]){LINES, LINE}, 7 + i);
+    }
+    char *small = room_for(dtype);
+    for (int64_t at = 0; at < LINES; at += PIECE) {
+        int64_t n = LINES - at < PIECE ? LINES - at : PIECE;
+        rig_tensor in[2];
+        for (uint32_t i = 0; i < n_in; i++) {
+            in[i] = lines_of(dtype, n, (char *)made[i].data + at * step);
+        }
+        rig_tensor out = lines_of(dtype, n, small + at * step);
+        run_lines(rig_plugin(getenv("BURN_TEST_FLEX"), 1), op, attrs, size, n_in, in, &out);
+    }
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        char *large = room_for(dtype);
+        rig_tensor out = lines_of(dtype, LINES, large + 4);
+        run_lines(rig_plugin(getenv("BURN_TEST_FLEX"), threads), op, attrs, size, n_in, made,
+                  &out);
+        assert_memory_equal(large + 4, small, (size_t)all);
+        for (int64_t i = 0; i < 4; i++) {
+            assert_int_equal((unsigned char)large[i], 0xa5);
+            assert_int_equal((unsigned char)large[4 + all + i], 0xa5);
+        }
+        free(large);
+    }
+    free(small);
+    for (uint32_t i = 0; i < n_in; i++) {
+        rig_free(&made[i]);
+    }
+}
+
+static void elementwise__streamed_bits_are_those_of_pieces(void **state)
+{
+    (void)state;
+    check_lines(BURN_OP_ADD, BURN_F32, 2, NULL, 0);
+    check_lines(BURN_OP_RELU, BURN_F32, 1, NULL, 0);
+    check_lines(BURN_OP_EXP, BURN_F32, 1, NULL, 0);
+    check_lines(BURN_OP_SIN, BURN_F32, 1, NULL, 0);
+    check_lines(BURN_OP_MUL, BURN_BF16, 2, NULL, 0);
+    check_lines(BURN_OP_COPY, BURN_F32, 1, NULL, 0);
+}
+
+static void lines__streamed_bits_are_those_of_pieces(void **state)
+{
+    (void)state;
+    burn_attrs_axis axis;
+    burn_attrs_norm norm;
+    memset(&axis, 0, sizeof(axis));
+    memset(&norm, 0, sizeof(norm));
+    axis.head.size = (uint32_t)sizeof(axis);
+    axis.axis = 1;
+    norm.head.size = (uint32_t)sizeof(norm);
+    norm.n_axes = 1;
+    norm.eps = 1e-5;
+    check_lines(BURN_OP_SOFTMAX, BURN_F32, 1, &axis, (uint32_t)sizeof(axis));
+    check_lines(BURN_OP_LOG_SOFTMAX, BURN_F32, 1, &axis, (uint32_t)sizeof(axis));
+    check_lines(BURN_OP_SOFTMAX_GRAD, BURN_F32, 2, &axis, (uint32_t)sizeof(axis));
+    check_lines(BURN_OP_LAYER_NORM, BURN_F32, 1, &norm, (uint32_t)sizeof(norm));
+}
+
+/* Strips of 128 and blocks of 16 do not divide these sizes. */
+static void transposed_copy__every_element_arrives(void **state)
+{
+    (void)state;
+    enum { ROWS = 2611, COLUMNS = 2573 };
+    burn_err err = BURN_ERR_INIT;
+    rig_tensor x = rig_new(BURN_F32, 2, (const int64_t[]){ROWS, COLUMNS});
+    rig_tensor z = rig_new(BURN_F32, 2, (const int64_t[]){COLUMNS, ROWS});
+    float *from = x.data;
+    const float *to = z.data;
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
+        from[i] = (float)i;
+    }
+    rig_tensor turned = rig_swapped(&x, 0, 1);
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        rig_call call = {.op = BURN_OP_COPY, .in = {&turned}, .out = {&z}, .n_in = 1, .n_out = 1};
+        memset(z.data, 0xa5, sizeof(float) * ROWS * COLUMNS);
+        assert_int_equal(rig_run(rig_plugin(getenv("BURN_TEST_FLEX"), threads), &call, &err),
+                         BURN_OK);
+        int64_t wrong = 0;
+        for (int64_t r = 0; r < COLUMNS; r++) {
+            for (int64_t c = 0; c < ROWS; c++) {
+                wrong += to[r * ROWS + c] != from[c * COLUMNS + r];
+            }
+        }
+        assert_int_equal(wrong, 0);
+    }
+    rig_free(&x);
+    rig_free(&z);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elementwise__streamed_bits_are_those_of_pieces),
+        cmocka_unit_test(lines__streamed_bits_are_those_of_pieces),
+        cmocka_unit_test(transposed_copy__every_element_arrives),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
