@@ -71,8 +71,8 @@ typedef struct burn_device_choice {
 /* Resolves a device string (NULL: as in burn_device_open) without opening the device. */
 BURN_API int32_t burn_device_resolve(const char *string, burn_device_choice *out, burn_err *err);
 
-/* Who reads a variable. */
-enum { BURN_VARIABLE_LIBRARY = 1, BURN_VARIABLE_PLUGIN = 2 /* it has the plugin's name in front */ };
+/* Who reads a variable; those of a plugin have its name in front. */
+enum { BURN_VARIABLE_LIBRARY = 1, BURN_VARIABLE_PLUGIN = 2 };
 
 typedef struct burn_variable_info {
     uint32_t struct_size;

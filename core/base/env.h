@@ -12,8 +12,8 @@
 /* Value of BURN_<name>, or NULL when unset or when the process is privileged. [any] */
 const char *burni_env(const char *name);
 
-/* The i-th variable whose name begins with BURN_: its name, cut to size, and value. 0 after the last
- * one, and in privileged processes. */
+/* The i-th variable whose name begins with BURN_: its name, cut to size, and value. 0 after the
+ * last one, and in privileged processes. */
 int burni_env_at(uint32_t i, char *name, size_t size, const char **value);
 
 /* 1 when the process runs with raised privileges. */
