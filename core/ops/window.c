@@ -32,7 +32,8 @@ static int32_t check_slice(const char *op, const burn_attrs_slice *s, const burn
     }
     int64_t dim = x->dims[s->axis];
     uint64_t step = s->step > 0 ? (uint64_t)s->step : 0 - (uint64_t)s->step;
-    int too_far = s->size > 1 && step > (uint64_t)(dim > 0 ? dim - 1 : 0) / (uint64_t)(s->size - 1);
+    int too_far = s->size > 1 && s->size <= dim &&
+                  step > (uint64_t)(dim - 1) / (uint64_t)(s->size - 1);
     if (too_far) {
         return burni_fail(err, BURN_E_INVALID,
                           "%s: %lld elements with step %lld do not fit axis %lld, which has size "
