@@ -8,15 +8,11 @@
 
 #include "isa.h"
 
+#include <stddef.h>
+
 const flex_isa_table *flex_isa_kernels = &flex_isa_table_baseline;
 
-const flex_pointwise_table *flex_pointwise[16] = {
-    [BURN_BOOL] = &flex_pointwise_bool, [BURN_U8] = &flex_pointwise_u8,
-    [BURN_I8] = &flex_pointwise_i8,     [BURN_U16] = &flex_pointwise_u16,
-    [BURN_I16] = &flex_pointwise_i16,   [BURN_U32] = &flex_pointwise_u32,
-    [BURN_I32] = &flex_pointwise_i32,   [BURN_U64] = &flex_pointwise_u64,
-    [BURN_I64] = &flex_pointwise_i64,   [BURN_F64] = &flex_pointwise_f64,
-};
+const flex_pointwise_table *flex_pointwise[16] = {[BURN_BOOL] = &flex_pointwise_bool};
 
 static const flex_isa_table *const by_level[] = {
     [FLEX_ISA_BASELINE] = &flex_isa_table_baseline,
@@ -26,8 +22,27 @@ static const flex_isa_table *const by_level[] = {
 #endif
 };
 
+/* The tables of all types for one ISA. */
+typedef const flex_pointwise_table *table_list[16];
+
+#define BASELINE_ENTRY(NAME, name) [BURN_##NAME] = &flex_pointwise_##name##_baseline,
+#define AVX2_ENTRY(NAME, name) [BURN_##NAME] = &flex_pointwise_##name##_avx2,
+#define AVX512_ENTRY(NAME, name) [BURN_##NAME] = &flex_pointwise_##name##_avx512,
+static const table_list tables_by_level[] = {
+    [FLEX_ISA_BASELINE] = {FLEX_FOREACH_ISA_TYPE(BASELINE_ENTRY)},
+#if defined(FLEX_HAS_X86_KERNELS)
+    [FLEX_ISA_AVX2] = {FLEX_FOREACH_ISA_TYPE(AVX2_ENTRY)},
+    [FLEX_ISA_AVX512] = {FLEX_FOREACH_ISA_TYPE(AVX512_ENTRY)},
+#endif
+};
+
 void flex_kernels_init(void)
 {
+    for (uint32_t i = 0; i < 16; i++) {
+        if (tables_by_level[flex_isa][i] != NULL) {
+            flex_pointwise[i] = tables_by_level[flex_isa][i];
+        }
+    }
     flex_isa_kernels = by_level[flex_isa];
     flex_pointwise[BURN_F32] = flex_isa_kernels->f32;
     flex_pointwise[BURN_F16] = flex_isa_kernels->f32;

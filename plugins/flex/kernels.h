@@ -3,8 +3,8 @@
  * kernels.h - the vector loops behind the elementwise ops, as tables.
  *
  * A loop runs over dense arrays (or one scalar, see FLEX_MODE_*) and knows no shape: pointwise.c
- * cuts a call into such runs. The f32 table and the half conversions exist once per ISA, all others
- * once. f16 and bf16 have no table: they are converted tile by tile and use f32's. To add an op:
+ * cuts a call into such runs. The tables of numbers and the half conversions exist once per ISA,
+ * all others once. f16 and bf16 have no table: they are converted tile by tile and use f32's. To add an op:
  * a row in op_list.h gives it an index here; then its function in the templates.
  */
 #ifndef BURN_PLUGINS_FLEX_KERNELS_H
@@ -82,16 +82,25 @@ extern const flex_isa_table flex_isa_table_baseline;
 extern const flex_isa_table flex_isa_table_avx2;
 extern const flex_isa_table flex_isa_table_avx512;
 
+/* X(DTYPE, name): the other types whose loops exist once per ISA. bool has one table for all. */
+#define FLEX_FOREACH_ISA_TYPE(X)                                                                   \
+    X(U8, u8)                                                                                      \
+    X(I8, i8)                                                                                      \
+    X(U16, u16)                                                                                    \
+    X(I16, i16)                                                                                    \
+    X(U32, u32)                                                                                    \
+    X(I32, i32)                                                                                    \
+    X(U64, u64)                                                                                    \
+    X(I64, i64)                                                                                    \
+    X(F64, f64)
+
+#define FLEX_DECLARE_TABLES(NAME, name)                                                            \
+    extern const flex_pointwise_table flex_pointwise_##name##_baseline;                            \
+    extern const flex_pointwise_table flex_pointwise_##name##_avx2;                                \
+    extern const flex_pointwise_table flex_pointwise_##name##_avx512;
+FLEX_FOREACH_ISA_TYPE(FLEX_DECLARE_TABLES)
+#undef FLEX_DECLARE_TABLES
 extern const flex_pointwise_table flex_pointwise_bool;
-extern const flex_pointwise_table flex_pointwise_u8;
-extern const flex_pointwise_table flex_pointwise_i8;
-extern const flex_pointwise_table flex_pointwise_u16;
-extern const flex_pointwise_table flex_pointwise_i16;
-extern const flex_pointwise_table flex_pointwise_u32;
-extern const flex_pointwise_table flex_pointwise_i32;
-extern const flex_pointwise_table flex_pointwise_u64;
-extern const flex_pointwise_table flex_pointwise_i64;
-extern const flex_pointwise_table flex_pointwise_f64;
 
 /* By element size 1, 2, 4, 8 (index: log2). */
 extern const flex_where_fn flex_where_by_size[4];

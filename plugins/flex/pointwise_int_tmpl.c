@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * pointwise_int_tmpl.c - the elementwise ops of one integer type, compiled once per type with T the
- * type (int32_t), U its unsigned twin, IS_SIGNED 0 or 1 and TABLE the table's name.
+ * pointwise_int_tmpl.c - the elementwise ops of one integer type, compiled once per type and ISA
+ * with T the type (int32_t), U its unsigned twin, IS_SIGNED 0 or 1 and TABLE the table's name.
  *
  * Arithmetic wraps, so it is done in U, widened to at least unsigned int where int would overflow.
  * Division, remainders and powers stop at the first element that has no answer; nothing raises a

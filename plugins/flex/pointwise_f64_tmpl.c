@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * pointwise_f64.c - elementwise loops of f64, on libm.
+ * pointwise_f64_tmpl.c - elementwise loops of f64, compiled once per ISA with ISA defined as
+ * baseline, avx2 or avx512. Elementary functions are libm's.
  *
- * Owns no op: they are in pointwise_float.h, shared with f32.
+ * Owns no op: they are in pointwise_float.h, shared with f32. Nothing is contracted, so all ISAs
+ * give the same bits.
  */
 #include "kernels.h"
 #include "math_f64.h"
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+#define TABLE PASTE(flex_pointwise_f64_, ISA)
 
 static uint64_t run_sin(void *out, const void *in, uint64_t n)
 {
@@ -40,5 +46,4 @@ static uint64_t run_tan(void *out, const void *in, uint64_t n)
 #define T double
 #define FN(name) fd_##name
 #define C(name) name
-#define TABLE flex_pointwise_f64
 #include "pointwise_float.h"
