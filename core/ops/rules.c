@@ -210,10 +210,10 @@ const burn_attr burni_attrs_shape_rows[BURNI_N_ATTRS_SHAPE] = {
 
 void burni_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
-    int64_t step = 1;
+    uint64_t step = 1; /* unsigned: beside a dim of 0 the others may be of any size */
     for (uint32_t i = rank; i > 0; i--) {
-        strides[i - 1] = step;
-        step *= dims[i - 1];
+        strides[i - 1] = (int64_t)step;
+        step *= (uint64_t)dims[i - 1];
     }
 }
 
