@@ -35,10 +35,10 @@ typedef struct plan {
 
 void flex_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
-    int64_t step = 1;
+    uint64_t step = 1; /* unsigned: see flex_product */
     for (uint32_t axis = rank; axis-- > 0;) {
-        strides[axis] = step;
-        step *= dims[axis];
+        strides[axis] = (int64_t)step;
+        step *= (uint64_t)dims[axis];
     }
 }
 
