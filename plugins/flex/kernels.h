@@ -4,8 +4,9 @@
  *
  * A loop runs over dense arrays (or one scalar, see FLEX_MODE_*) and knows no shape: pointwise.c
  * cuts a call into such runs. The tables of numbers and the half conversions exist once per ISA,
- * all others once. f16 and bf16 have no table: they are converted tile by tile and use f32's. To add an op:
- * a row in op_list.h gives it an index here; then its function in the templates.
+ * bool's and where's once. f16 and bf16 have no table: they are converted tile by tile and use
+ * f32's. To add an op: a row in op_list.h gives it an index here; then its function in the
+ * templates.
  */
 #ifndef BURN_PLUGINS_FLEX_KERNELS_H
 #define BURN_PLUGINS_FLEX_KERNELS_H

@@ -2,7 +2,7 @@
 /*
  * pointwise_float.h - the elementwise ops of a float type, as functions and their table.
  *
- * Included by the f32 template (once per ISA) and by pointwise_f64_tmpl.c, with T the type, FN(name) the
+ * Included by the f32 and the f64 template (each once per ISA), with T the type, FN(name) the
  * elementary function of that name, C(name) the C function of that type, and TABLE the table's
  * name. Comparisons with NaN are false but not_equal; max, min and relu let NaN through. To add an
  * op: its function here, and a line in the lists at the end. No include guard.
