@@ -80,8 +80,7 @@ static void give_memory(burni_stream *stream, burni_storage *to, burni_storage *
     to->buffer = from->buffer;
     to->buffer_offset = from->buffer_offset;
     to->host = from->host;
-    atomic_store_explicit(&to->write_point, atomic_load(&from->write_point),
-                          memory_order_relaxed);
+    atomic_store_explicit(&to->write_point, atomic_load(&from->write_point), memory_order_relaxed);
     burni_fault_unref(to->fault);
     to->fault = from->fault;
     from->block = NULL;

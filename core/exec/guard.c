@@ -42,8 +42,7 @@ static burni_storage *try_all(burni_storage *const *storages, uint64_t mask)
     uint64_t entered = 0;
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(rest);
-        uint32_t before =
-            atomic_fetch_add_explicit(&storages[i]->readers, 1, memory_order_acq_rel);
+        uint32_t before = atomic_fetch_add_explicit(&storages[i]->readers, 1, memory_order_acq_rel);
         entered |= UINT64_C(1) << i;
         if ((before & EXCHANGING) != 0) {
             burni_guard_leave(storages, entered);

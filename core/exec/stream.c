@@ -234,6 +234,13 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     return full.code;
 }
 
+/* Dense, from the first byte of its storage on. */
+static int is_plain(const burni_launch *launch, uint32_t i)
+{
+    const burn_operand *o = &launch->operands[i];
+    return o->offset == 0 && o->layout == BURN_LAYOUT_CONTIGUOUS;
+}
+
 /* Hands the memory of a dying input to output 0 where the row allows it; the input, or NULL. */
 static burni_storage *reuse_input(const burni_launch *launch)
 {
@@ -245,14 +252,21 @@ static burni_storage *reuse_input(const burni_launch *launch)
     for (uint32_t i = 0; i < launch->n_in; i++) {
         burni_storage *in = launch->storages[i];
         if (!has_bit(mask, i) || in == NULL || burni_is_var(in) || in->block == NULL ||
-            in->block->bytes < out->bytes || in->fault != NULL ||
-            launch->operands[i].offset != 0 ||
-            launch->operands[i].layout != BURN_LAYOUT_CONTIGUOUS) {
+            in->block->bytes < out->bytes || in->fault != NULL || !is_plain(launch, i)) {
             continue;
         }
+        /* Other operands may lie in the same memory only where each element is read before it is
+         * written: by the same element of a pointwise op. */
         uint64_t uses = 0;
+        int safe = 1;
         for (uint32_t k = 0; k < launch->n_in; k++) {
-            uses += launch->storages[k] == in;
+            if (launch->storages[k] == in) {
+                uses++;
+                safe &= k == i || (launch->op->pointwise && is_plain(launch, k));
+            }
+        }
+        if (!safe) {
+            continue;
         }
         uint64_t refs = atomic_load_explicit(&in->refs, memory_order_acquire);
         int last_handle = has_bit(launch->moved, i) && refs == 1 && uses == 1;

@@ -22,7 +22,7 @@ burni_cause burni_cause_no_memory = { UINT32_MAX, BURN_E_NO_MEMORY, 0, "out of h
 /* clang-format on */
 
 static burn_tensor immortal_failed = {
-    .refs = 1u << 30,
+    .refs = BURNI_IMMORTAL,
     .kind = BURN_TENSOR,
     .cause = &burni_cause_no_memory,
 };
@@ -194,7 +194,7 @@ burn_tensor *burni_handle_alias(burni_thread *thread, const burn_tensor *of, int
 void burni_handle_free(burn_tensor *t)
 {
     if (t == &immortal_failed) {
-        atomic_store(&t->refs, 1u << 30);
+        atomic_store(&t->refs, BURNI_IMMORTAL);
         return;
     }
     if (t->storage != NULL) {

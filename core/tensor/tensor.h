@@ -52,6 +52,9 @@ enum {
     BURNI_FAILED = 3     /* `cause` */
 };
 
+/* References of the failed handle that stands in when memory is short. */
+#define BURNI_IMMORTAL (1u << 30)
+
 #define BURNI_RECORD_REF (UINT64_C(1) << 32)
 #define BURNI_HANDLES(refs) ((uint32_t)(refs))
 

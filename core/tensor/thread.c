@@ -196,7 +196,8 @@ void burn_release(burn_tensor *t)
 
 burn_tensor *burn_move(burn_tensor *t)
 {
-    if (t != NULL && t->cause == NULL) {
+    /* A failed tensor is handed over like any other, but for the immortal one that all share. */
+    if (t != NULL && atomic_load_explicit(&t->refs, memory_order_relaxed) < BURNI_IMMORTAL / 2) {
         t->flags |= BURNI_MOVED;
     }
     return t;

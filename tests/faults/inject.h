@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * inject.h - faults of a backend on demand, for any device: its table and its rows are replaced by
+ * ones that count and, when told to, fail.
+ *
+ * One device per process. The plan is changed between steps only; the counters may be moved by any
+ * thread. To add an entry that can fail: a row in INJECT_ENTRIES and its function in inject.c.
+ */
+#ifndef BURN_TESTS_FAULTS_INJECT_H
+#define BURN_TESTS_FAULTS_INJECT_H
+
+#include "core_test.h"
+
+#define INJECT_ENTRIES(X)                                                                          \
+    X(ALLOC, "alloc")                                                                              \
+    X(COPY_IN, "copy_in")                                                                          \
+    X(COPY_OUT, "copy_out")                                                                        \
+    X(FILL, "fill")                                                                                \
+    X(SIGNAL, "signal")                                                                            \
+    X(WAIT, "wait")                                                                                \
+    X(LAUNCH, "launch")
+
+enum {
+#define INJECT_ENUM(name, text) INJECT_##name,
+    INJECT_ENTRIES(INJECT_ENUM)
+#undef INJECT_ENUM
+        N_INJECT
+};
+
+/* Puts the counting table in the place of the device's own. Once. */
+void inject_into(burn_device *device);
+/* From now on the n-th call of an entry (1 = the next) and `more` after it fail with `code`; n = 0
+ * ends it. The count starts anew. */
+void inject_fail(int entry, int64_t n, int64_t more, int32_t code);
+int64_t inject_count(int entry);
+
+/* Puts counting rows in the place of an op's f32 rows, and the ones of the op before it back.
+ * Launches of these count as INJECT_LAUNCH. 0: the device has no row for it. */
+int inject_rows(burn_device *device, uint64_t op);
+
+/* Forgets which rows the calling thread's stream knows, as a new one would. */
+void inject_forget_rows(burn_device *device);
+/* Blocks of memory are not cut from pages any more: each one asks the backend. */
+void inject_no_pages(burn_device *device);
+
+#endif /* BURN_TESTS_FAULTS_INJECT_H */

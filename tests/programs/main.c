@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * main.c - programs [SEED [COUNT]]: makes, runs and compares; shrinks what fails.
+ *
+ * Each batch of seeds runs in a child, which tells the seed it is at in shared memory: so a crash,
+ * a sanitizer's report or a hang is found like a wrong value, and the next batch starts clean. A
+ * program that fails is run again with steps left out for as long as it still fails, printed, with
+ * the command that repeats it.
+ */
+#include "program.h"
+
+#include <burn_sdk/plugin.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BATCH               50
+#define SECONDS_PER_PROGRAM 60
+#define MAX_TRIALS          400
+
+typedef struct shared {
+    uint64_t seed;
+    uint64_t runs;
+    uint64_t ops;
+    char failure[800];
+} shared;
+
+static const char *const device_names[] = {"flex", "mock:0"};
+static const uint32_t windows[] = {1, 2, 7, 64};
+
+static void tell(shared *to, const char *device, uint32_t window, const char *text)
+{
+    (void)snprintf(to->failure, sizeof(to->failure), "%s, window %u: %s", device, window, text);
+}
+
+/* 1 when everything agrees. */
+static int try_on(const program *p, burn_device *device, const char *name, shared *to)
+{
+    static run checked;
+    static run plain;
+    char text[600];
+    run_program(&checked, p, device, 1, 1);
+    if (checked.failure[0] != '\0') {
+        tell(to, name, 1, checked.failure);
+        return 0;
+    }
+    for (uint32_t k = 0; k < COUNT_OF(windows); k++) {
+        run_program(&plain, p, device, windows[k], 0);
+        to->runs++;
+        if (plain.failure[0] != '\0') {
+            tell(to, name, windows[k], plain.failure);
+            return 0;
+        }
+        if (!runs_agree(&checked, &plain, text, sizeof(text))) {
+            tell(to, name, windows[k], text);
+            return 0;
+        }
+    }
+    run_free(&checked);
+    run_free(&plain);
+    return 1;
+}
+
+static int child(uint64_t first, uint64_t count, const uint8_t *dropped, shared *to)
+{
+    static program p;
+    burn_err err = BURN_ERR_INIT;
+    burn_device *devices[COUNT_OF(device_names)];
+    for (uint32_t d = 0; d < COUNT_OF(device_names); d++) {
+        devices[d] = burn_device_open(device_names[d], &err);
+        if (devices[d] == NULL) {
+            (void)snprintf(to->failure, sizeof(to->failure), "%s", err.text);
+            return 1;
+        }
+    }
+    int good = 1;
+    for (uint64_t seed = first; seed < first + count && good; seed++) {
+        (void)alarm(SECONDS_PER_PROGRAM);
+        to->seed = seed;
+        program_make(&p, seed);
+        for (uint32_t i = 0; dropped != NULL && i < p.n_steps; i++) {
+            if (dropped[i]) {
+                program_drop(&p, i);
+            }
+        }
+        program_order(&p);
+        to->ops += p.n_steps;
+        for (uint32_t d = 0; d < COUNT_OF(devices) && good; d++) {
+            good = try_on(&p, devices[d], device_names[d], to);
+        }
+        program_free(&p);
+    }
+    burn_shutdown();
+    return !good;
+}
+
+/* 0: all is well; else what the child's end tells stands in to->failure. */
+static int run_child(uint64_t first, uint64_t count, const uint8_t *dropped, int quiet, shared *to)
+{
+    to->failure[0] = '\0';
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (quiet && freopen("/dev/null", "w", stderr) == NULL) {
+            exit(2);
+        }
+        exit(child(first, count, dropped, to));
+    }
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+        (void)snprintf(to->failure, sizeof(to->failure), "no child could be made");
+        return 1;
+    }
+    if (WIFSIGNALED(status) && to->failure[0] == '\0') {
+        (void)snprintf(to->failure, sizeof(to->failure), "%s",
+                       WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)));
+    } else if (status != 0 && to->failure[0] == '\0') {
+        (void)snprintf(to->failure, sizeof(to->failure), "it ended with status %d",
+                       WEXITSTATUS(status));
+    }
+    return status != 0;
+}
+
+static int may_drop(const step *s)
+{
+    return !s->dropped && s->kind != STEP_KEEP && s->kind != STEP_END;
+}
+
+/* Leaves out whatever can be left out while it still fails. Races may need luck: three tries. */
+static void shrink(program *p, shared *to)
+{
+    static program trial;
+    uint8_t dropped[MAX_STEPS];
+    uint32_t trials = 0;
+    for (uint32_t i = p->n_steps; i-- > 0 && trials < MAX_TRIALS;) {
+        if (!may_drop(&p->steps[i])) {
+            continue;
+        }
+        trial = *p;
+        program_drop(&trial, i);
+        for (uint32_t k = 0; k < p->n_steps; k++) {
+            dropped[k] = trial.steps[k].dropped;
+        }
+        int fails = 0;
+        for (int again = 0; again < 3 && !fails; again++) {
+            fails = run_child(p->seed, 1, dropped, 1, to);
+            trials++;
+        }
+        if (fails) {
+            *p = trial;
+        }
+    }
+}
+
+static void report(uint64_t seed, shared *to)
+{
+    static program p;
+    (void)printf("seed %llu fails: %s\n", (unsigned long long)seed, to->failure);
+    (void)fflush(stdout);
+    program_make(&p, seed);
+    shrink(&p, to);
+    (void)printf("seed %llu, shrunk:\n", (unsigned long long)seed);
+    program_print(&p);
+    (void)printf("repeat it: ./dev programs %llu 1\n", (unsigned long long)seed);
+    program_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
+    if (argc > 3 || count == 0) {
+        (void)fprintf(stderr, "usage: %s [SEED [COUNT]]\n", argv[0]);
+        return 2;
+    }
+    shared *to = mmap(NULL, sizeof(*to), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (to == MAP_FAILED) {
+        return 2;
+    }
+    uint64_t failures = 0;
+    for (uint64_t at = seed; at < seed + count && failures < 5;) {
+        uint64_t n = seed + count - at < BATCH ? seed + count - at : BATCH;
+        if (run_child(at, n, NULL, 0, to) == 0) {
+            at += n;
+            continue;
+        }
+        failures++;
+        at = to->seed + 1;
+        report(to->seed, to);
+    }
+    (void)printf("%llu programs, %llu steps, %llu runs, %llu failures\n", (unsigned long long)count,
+                 (unsigned long long)to->ops, (unsigned long long)to->runs,
+                 (unsigned long long)failures);
+    return failures > 0 || to->runs == 0;
+}
