@@ -95,12 +95,12 @@ void burni_loader_describe(burni_text *t)
     }
 }
 
-static void add_unknown(burni_text *t, const char *id)
+static void add_unknown(burni_text *t, const char *what, const char *id)
 {
     char shown[64];
     burni_text_clean(shown, sizeof(shown), id != NULL ? id : "");
     const char *nearest = burni_loader_nearest(shown);
-    burni_text_add(t, "no backend \"%s\"", shown);
+    burni_text_add(t, "no %s \"%s\"", what, shown);
     if (nearest != NULL) {
         burni_text_add(t, "; did you mean \"%s\"?", nearest);
     }
@@ -113,7 +113,7 @@ int32_t burni_loader_unknown(const char *id, burn_err *err)
     char text[MESSAGE];
     burni_text t;
     burni_text_init(&t, text, sizeof(text));
-    add_unknown(&t, id);
+    add_unknown(&t, "plugin", id);
     return burni_fail(err, BURN_E_NOT_FOUND, "%s", text);
 }
 
@@ -148,7 +148,7 @@ static int32_t check_known(const char *device, const burni_device_term *term, bu
         burni_loader_describe(&t);
         return end_message(err, BURN_E_INVALID, text);
     }
-    add_unknown(&t, term->id);
+    add_unknown(&t, "backend", term->id);
     return end_message(err, BURN_E_NOT_FOUND, text);
 }
 
