@@ -22,7 +22,7 @@ typedef struct stub_attrs {
 static char own_id[64];
 static char names[2][80];
 static burn_op_def ops[2];
-static burn_role roles[6];
+static burn_role roles[64];
 static burn_attr attrs[2];
 static burn_alias aliases[2];
 static uint32_t saves[2];
@@ -95,9 +95,9 @@ static int32_t launch(const burn_call *call)
 
 static void build_ops(void)
 {
-    static const char *const role_names[] = {"x", "y", "z", "second", "third", "fourth"};
-    for (uint32_t i = 0; i < 6; i++) {
-        roles[i].name = role_names[i];
+    static const char *const role_names[] = {"x", "y", "z"};
+    for (uint32_t i = 0; i < 64; i++) {
+        roles[i].name = i < 3 ? role_names[i] : "more";
         roles[i].dtypes[0] = BURN_SET_FLOAT;
         roles[i].same_dtype_as = i > 0;
     }

@@ -348,7 +348,7 @@ static void a_backend_is_no_extension(void **state)
     assert_int_equal(burn_extension_load("mock", &err), BURN_E_INVALID);
     assert_non_null(strstr(err.text, "is a backend"));
     assert_int_equal(burn_extension_load("healthi", &err), BURN_E_NOT_FOUND);
-    assert_non_null(strstr(err.text, "no plugin \"healthi\"; did you mean \"healthy\"?"));
+    assert_non_null(strstr(err.text, "no plugin \"healthi\""));
 }
 
 int main(int argc, char **argv)
