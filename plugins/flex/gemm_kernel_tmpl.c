@@ -30,8 +30,15 @@
 #define ROWS(X) X(1) X(2) X(3) X(4)
 #endif
 #define NR (2 * VL)
-/* Steps along k per turn of the loop, and how far ahead the packed panels are fetched. */
+/*
+ * Steps along k per turn of the loop, and how far ahead the packed panels are fetched. A sanitizer
+ * checks every load, so that unrolled bodies take minutes to compile: one step then.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNROLL 1
+#else
 #define UNROLL 4
+#endif
 #define FETCH_STEPS 8
 /* Rows ahead that the packing of whole rows asks for. */
 #define PACK_AHEAD 4
