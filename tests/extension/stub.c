@@ -27,8 +27,8 @@ static burn_attr attrs[2];
 static burn_alias aliases[2];
 static uint32_t saves[2];
 static burn_slot slots[4];
-static burn_row rows[1];
-static burn_row_set row_sets[1];
+static burn_row rows[2];
+static burn_row_set row_sets[2];
 static burn_plugin plugin;
 static const burn_host *host;
 
@@ -665,9 +665,21 @@ static void takes_add(void)
     build_rows("flex", BURN_OP_ADD);
 }
 
+static int32_t refuse(const burn_call *call)
+{
+    return burn_plugin_fail(call->err, BURN_E_UNSUPPORTED, "its memory is elsewhere");
+}
+
+/* On another backend the list of rows grows as well, by one that is never taken. */
 static void takes_mul(void)
 {
     build_rows("flex", BURN_OP_MUL);
+    rows[1] = rows[0];
+    rows[1].check = refuse;
+    row_sets[1] = row_sets[0];
+    row_sets[1].backend = "mock";
+    row_sets[1].rows = &rows[1];
+    plugin.n_row_sets = 2;
 }
 
 typedef struct defect {
