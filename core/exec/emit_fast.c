@@ -11,13 +11,11 @@
 
 #include <string.h>
 
-#define MAX_FAST_IN 3
-
 static const int64_t unit_stride[1] = {1};
 static const int64_t no_stride[1] = {0};
 
 /* Same dims? */
-static int same_shape(const burn_tensor *a, const burn_tensor *b)
+static inline int same_shape(const burn_tensor *a, const burn_tensor *b)
 {
     if (a->rank != b->rank) {
         return 0;
@@ -30,58 +28,55 @@ static int same_shape(const burn_tensor *a, const burn_tensor *b)
     return 1;
 }
 
-/* Which input has the shape of the output, or NULL when the short way does not apply. */
-static const burn_tensor *leader(burn_tensor *const *in, uint32_t n_in)
+/*
+ * Looks at the inputs once: the one that has the shape of the output, the key of their dtypes and
+ * kinds, and whether one of them is tracked. NULL when the short way does not apply.
+ */
+static inline const burn_tensor *look(burn_tensor *const *in, uint32_t n_in, uint64_t *out_key,
+                                      int *out_tracked)
 {
     const burn_tensor *lead = NULL;
+    uint64_t key = 1;
+    int tracked = 0;
     for (uint32_t i = 0; i < n_in; i++) {
         const burn_tensor *t = in[i];
-        if (t == NULL || t->cause != NULL) {
+        if (t == NULL || t->cause != NULL || (t->flags & BURNI_MOVED) != 0) {
             return NULL;
         }
+        key = key << 8 | t->dtype;
         if (t->kind == BURN_IMMEDIATE) {
+            key |= 0x80u;
             continue;
         }
         if ((t->flags & BURNI_CONTIGUOUS) == 0) {
             return NULL;
         }
+        tracked |= t->node != NULL;
         if (lead == NULL) {
             lead = t;
         } else if (t->device->core != lead->device->core || !same_shape(t, lead)) {
             return NULL;
         }
     }
+    *out_key = key;
+    *out_tracked = tracked;
     return lead;
 }
 
-static uint64_t fast_key(burn_tensor *const *in, uint32_t n_in)
+static void describe(burn_operand *o, uint8_t kind, uint8_t dtype, int one)
 {
-    uint64_t key = 1;
-    for (uint32_t i = 0; i < n_in; i++) {
-        key = key << 8 | in[i]->dtype | (in[i]->kind == BURN_IMMEDIATE ? 0x80u : 0u);
-    }
-    return key;
-}
-
-static void operand(burn_operand *o, uint8_t kind, uint8_t dtype, const int64_t *n)
-{
-    o->data = NULL;
-    o->buffer = NULL;
-    o->offset = 0;
-    o->dims = n;
+    memset(o, 0, sizeof(*o));
     o->strides = kind == BURN_IMMEDIATE ? no_stride : unit_stride;
-    o->flags = 0;
     o->kind = kind;
     o->dtype = dtype;
     /* One element is rank 0 after coalescing, as in describe.c. */
-    o->rank = *n != 1;
-    o->layout = kind == BURN_IMMEDIATE && *n > 1 ? BURN_LAYOUT_SCALAR : BURN_LAYOUT_CONTIGUOUS;
-    memset(&o->companion, 0, 16);
+    o->rank = !one;
+    o->layout = kind == BURN_IMMEDIATE && !one ? BURN_LAYOUT_SCALAR : BURN_LAYOUT_CONTIGUOUS;
 }
 
 /* Same rules as take_operands in emit.c, for dtypes that need no conversion or a plain scalar. */
 static int check_roles(const burni_op *op, burn_tensor *const *in, uint32_t n_in, uint8_t *dtypes,
-                       uint64_t immediates[][2], const burn_tensor *lead)
+                       const burn_tensor *lead)
 {
     for (uint32_t i = 0; i < n_in; i++) {
         const burn_role *role = &op->def.roles[i];
@@ -90,9 +85,7 @@ static int check_roles(const burni_op *op, burn_tensor *const *in, uint32_t n_in
             uint64_t set = role->dtypes[0];
             int tied = role->same_dtype_as != 0 || (set & (set - 1)) != 0;
             dtype = lead->dtype;
-            if ((role->flags & BURN_ROLE_IMMEDIATE) == 0 || !tied ||
-                burni_scalar_convert(in[i]->dtype, in[i]->immediate, dtype, immediates[i],
-                                     op->def.name, NULL) != BURN_OK) {
+            if ((role->flags & BURN_ROLE_IMMEDIATE) == 0 || !tied) {
                 return 0;
             }
         } else if (role->same_dtype_as != 0 && in[role->same_dtype_as - 1u]->kind == BURN_TENSOR &&
@@ -117,14 +110,29 @@ static uint8_t output_dtype(const burni_op *op, const uint8_t *dtypes)
     return set != 0 && (set & (set - 1)) == 0 ? (uint8_t)__builtin_ctzll(set) : BURN_DTYPE_NONE;
 }
 
-static const burni_resolved *lookup(burni_stream *stream, const burni_op *op, uint64_t key,
-                                    burn_operand *operands, uint32_t n_in)
+/* Finds out what a new key means; 0 when it is not for the short way. */
+static int learn(burni_stream *stream, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                 const burn_tensor *lead, uint64_t key)
 {
     burni_fast *fast = &stream->resolver.fast[op->index];
-    uint32_t version =
-        atomic_load_explicit(&stream->device->rows_version, memory_order_relaxed);
-    if (__builtin_expect(fast->key == key && version == stream->resolver.rows_version, 1)) {
-        return fast->resolved;
+    uint8_t dtypes[BURNI_FAST_IN + 1];
+    burn_operand operands[BURNI_FAST_IN + 1];
+    uint64_t immediates[2] = {0, 0};
+    uint32_t mask = 0;
+    int64_t n = lead->numel;
+    if (!check_roles(op, in, n_in, dtypes, lead)) {
+        return 0;
+    }
+    dtypes[n_in] = output_dtype(op, dtypes);
+    if (dtypes[n_in] == BURN_DTYPE_NONE) {
+        return 0;
+    }
+    for (uint32_t i = 0; i <= n_in; i++) {
+        uint8_t kind = i < n_in ? in[i]->kind : BURN_TENSOR;
+        describe(&operands[i], kind, dtypes[i], n == 1);
+        operands[i].dims = &n;
+        operands[i].data = kind == BURN_IMMEDIATE ? immediates : NULL;
+        mask |= (uint32_t)(kind == BURN_IMMEDIATE) << i;
     }
     burn_call call;
     memset(&call, 0, sizeof(call));
@@ -133,21 +141,25 @@ static const burni_resolved *lookup(burni_stream *stream, const burni_op *op, ui
     call.n_in = n_in;
     call.n_out = 1;
     call.operands = operands;
-    const burni_resolved *r =
-        burni_resolve(&stream->resolver, stream->device, op, &call, NULL);
+    const burni_resolved *r = burni_resolve(&stream->resolver, stream->device, op, &call, NULL);
     /* Only rows without conditions beyond the key may be remembered this way. */
     if (r == NULL || r->row == NULL || r->copy_mask != 0 || r->row->n_guards != 0 ||
         burni_rows_of(stream->device, op)->key_dims) {
-        return NULL;
+        return 0;
     }
     fast->key = key;
     fast->resolved = r;
-    return r;
+    fast->immediates = mask;
+    for (uint32_t i = 0; i <= n_in; i++) {
+        fast->operands[i] = operands[i];
+        fast->sizes[i] = (uint8_t)burn_dtype_size(dtypes[i]);
+    }
+    return 1;
 }
 
 /* Tape node for the common case: every tensor has the output's shape. */
 static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
-                             uint32_t n_in, const burn_tensor *out, const uint8_t *dtypes,
+                             uint32_t n_in, const burn_tensor *out, const burni_fast *fast,
                              uint64_t (*immediates)[2])
 {
     burni_node *node = burni_node_new(op, n_in, 1, 0);
@@ -165,7 +177,7 @@ static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tens
             saves |= op->def.vjp_saves != NULL ? op->def.vjp_saves[i] : 0;
         }
         burni_handle_meta(t, &node->in_meta[i]);
-        node->in_meta[i].dtype = dtypes[i];
+        node->in_meta[i].dtype = fast->operands[i].dtype;
     }
     burni_handle_meta(out, &node->out_meta[0]);
     node->depth = depth + 1;
@@ -173,7 +185,8 @@ static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tens
     if (saves != 0) {
         for (uint32_t i = 0; i < n_in; i++) {
             if ((saves & BURN_SAVE_IN(i)) != 0) {
-                node->saved_in[i] = burni_saved_input(thread, in[i], dtypes[i], immediates[i]);
+                node->saved_in[i] =
+                    burni_saved_input(thread, in[i], fast->operands[i].dtype, immediates[i]);
                 if (node->saved_in[i] == NULL) {
                     burni_node_unref(node);
                     return NULL;
@@ -191,6 +204,7 @@ static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tens
     return node;
 }
 
+/* An input whose role carries a gradient is tracked. */
 static int tape_wanted(const burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                        uint32_t n_in)
 {
@@ -205,13 +219,14 @@ static int tape_wanted(const burni_thread *thread, const burni_op *op, burn_tens
     return wanted;
 }
 
-static burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead, uint8_t dtype)
+static inline burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead,
+                                       const burni_fast *fast, uint32_t n_in)
 {
     burn_tensor *t = burni_handle_new(thread, 1);
     if (t == NULL) {
         return NULL;
     }
-    t->dtype = dtype;
+    t->dtype = fast->operands[n_in].dtype;
     t->rank = lead->rank;
     t->flags = BURNI_CONTIGUOUS;
     t->device = lead->device;
@@ -220,8 +235,8 @@ static burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead, u
         t->dims[d] = lead->dims[d];
         t->strides[d] = lead->strides[d];
     }
-    t->storage = burni_storage_new(thread, lead->device->core,
-                                   (uint64_t)lead->numel * burn_dtype_size(dtype));
+    t->storage =
+        burni_storage_new(thread, lead->device->core, (uint64_t)lead->numel * fast->sizes[n_in]);
     if (t->storage == NULL) {
         burn_release(t);
         return NULL;
@@ -229,72 +244,99 @@ static burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead, u
     return t;
 }
 
-int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
-                    uint32_t n_in, burn_tensor **out)
+/* Scalars in the dtype that the op computes in; 0 when one does not fit. */
+static int convert(const burni_op *op, const burni_fast *fast, burn_tensor *const *in,
+                   uint32_t n_in, uint64_t (*immediates)[2])
 {
-    if (n_in > MAX_FAST_IN || n_in != op->def.n_in || thread->watch != 0 ||
-        thread->direct != NULL) {
-        return 0;
-    }
-    const burn_tensor *lead = leader(in, n_in);
-    if (lead == NULL || (uint64_t)lead->numel > lead->device->core->limits.max_elements) {
-        return 0;
-    }
     for (uint32_t i = 0; i < n_in; i++) {
-        if (in[i]->flags & BURNI_MOVED) {
+        if ((fast->immediates >> i & 1) != 0 &&
+            burni_scalar_convert(in[i]->dtype, in[i]->immediate, fast->operands[i].dtype,
+                                 immediates[i], op->def.name, NULL) != BURN_OK) {
             return 0;
         }
     }
-    uint8_t dtypes[MAX_FAST_IN];
-    uint64_t immediates[MAX_FAST_IN][2];
-    if (!check_roles(op, in, n_in, dtypes, immediates, lead)) {
+    return 1;
+}
+
+/* What is remembered of the key; NULL when the short way does not apply. */
+static inline const burni_fast *recall(burni_stream *stream, const burni_op *op,
+                                       burn_tensor *const *in, uint32_t n_in,
+                                       const burn_tensor *lead, uint64_t key)
+{
+    const burni_fast *fast = &stream->resolver.fast[op->index];
+    uint32_t version = atomic_load_explicit(&stream->device->rows_version, memory_order_relaxed);
+    if (__builtin_expect(fast->key == key && version == stream->resolver.rows_version, 1)) {
+        return fast;
+    }
+    return learn(stream, op, in, n_in, lead, key) ? fast : NULL;
+}
+
+static inline void launch_operands(const burni_fast *fast, burn_tensor *const *in, uint32_t n_in,
+                                   const int64_t *n, uint64_t (*immediates)[2],
+                                   burn_operand *operands, burni_storage **storages)
+{
+    for (uint32_t i = 0; i < n_in; i++) {
+        operands[i] = fast->operands[i];
+        operands[i].dims = n;
+        storages[i] = NULL;
+        if ((fast->immediates >> i & 1) != 0) {
+            operands[i].data = immediates[i];
+        } else {
+            storages[i] = in[i]->storage;
+            operands[i].offset = (uint64_t)in[i]->offset * fast->sizes[i];
+        }
+    }
+    operands[n_in] = fast->operands[n_in];
+    operands[n_in].dims = n;
+}
+
+int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                    burn_tensor **out)
+{
+    uint64_t key = 0;
+    int tracked = 0;
+    if (n_in > BURNI_FAST_IN || n_in != op->def.n_in || thread->watch != 0 ||
+        thread->direct != NULL) {
         return 0;
     }
-    uint8_t out_dtype = output_dtype(op, dtypes);
-    int taped = tape_wanted(thread, op, in, n_in);
-    int untapeable =
-        taped && (op->def.vjp == NULL || burn_dtype_class(out_dtype) != BURN_CLASS_FLOAT);
-    if (out_dtype == BURN_DTYPE_NONE || lead->numel < 1 || untapeable) {
+    const burn_tensor *lead = look(in, n_in, &key, &tracked);
+    if (lead == NULL || lead->numel < 1 ||
+        (uint64_t)lead->numel > lead->device->core->limits.max_elements) {
         return 0;
     }
     burni_stream *stream = burni_stream_get(thread, lead->device->core, NULL);
     if (stream == NULL) {
         return 0;
     }
-    burn_operand operands[MAX_FAST_IN + 1];
-    burni_storage *storages[MAX_FAST_IN + 1];
     int64_t n = lead->numel;
-    for (uint32_t i = 0; i < n_in; i++) {
-        operand(&operands[i], in[i]->kind, dtypes[i], &n);
-        storages[i] = NULL;
-        if (in[i]->kind == BURN_IMMEDIATE) {
-            operands[i].data = immediates[i];
-        } else {
-            storages[i] = in[i]->storage;
-            operands[i].offset = (uint64_t)in[i]->offset * burn_dtype_size(dtypes[i]);
-        }
-    }
-    operand(&operands[n_in], BURN_TENSOR, out_dtype, &n);
     /* One element coalesces to rank 0, so it has a key of its own. */
-    uint64_t key = fast_key(in, n_in) << 1 | (n == 1);
-    const burni_resolved *resolved = lookup(stream, op, key, operands, n_in);
-    if (resolved == NULL) {
+    const burni_fast *fast = recall(stream, op, in, n_in, lead, key << 1 | (n == 1));
+    uint64_t immediates[BURNI_FAST_IN][2];
+    if (fast == NULL || (fast->immediates != 0 && !convert(op, fast, in, n_in, immediates))) {
         return 0;
     }
-    burn_tensor *t = make_output(thread, lead, out_dtype);
+    int taped = tracked && tape_wanted(thread, op, in, n_in);
+    if (taped &&
+        (op->def.vjp == NULL || burn_dtype_class(fast->operands[n_in].dtype) != BURN_CLASS_FLOAT)) {
+        return 0;
+    }
+    burn_tensor *t = make_output(thread, lead, fast, n_in);
     if (t == NULL) {
         return 0;
     }
     if (taped) {
-        t->node = fast_node(thread, op, in, n_in, t, dtypes, immediates);
+        t->node = fast_node(thread, op, in, n_in, t, fast, immediates);
         if (t->node == NULL) {
             burn_release(t);
             return 0;
         }
     }
+    burn_operand operands[BURNI_FAST_IN + 1];
+    burni_storage *storages[BURNI_FAST_IN + 1];
+    launch_operands(fast, in, n_in, &n, immediates, operands, storages);
     storages[n_in] = t->storage;
     burni_launch launch = {.op = op,
-                           .resolved = resolved,
+                           .resolved = fast->resolved,
                            .n_in = n_in,
                            .n_out = 1,
                            .tag = thread->tag,

@@ -34,10 +34,15 @@ typedef struct burni_resolved {
 /* How many answers are kept per op; the older half goes when there are more. */
 #define BURNI_MAX_RESOLVED 64
 
-/* The short way of pointwise ops: one exact key per op (emit_fast.c). */
+/* The short way of pointwise ops (emit_fast.c): per op, the last key of dtypes and kinds, and what
+ * follows from it. Operands are as a row will see them, but for dims and memory. */
+#define BURNI_FAST_IN 3
 typedef struct burni_fast {
     uint64_t key;
     const burni_resolved *resolved;
+    uint32_t immediates; /* bit i: input i is one */
+    uint8_t sizes[BURNI_FAST_IN + 1]; /* bytes of an element */
+    burn_operand operands[BURNI_FAST_IN + 1];
 } burni_fast;
 
 typedef struct burni_resolver {
