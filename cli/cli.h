@@ -39,6 +39,7 @@ int cli_plugins(cli *c);
 int cli_ops(cli *c);
 int cli_doctor(cli *c);
 int cli_explain(cli *c);
+int cli_profile(cli *c);
 int cli_inspect(cli *c);
 int cli_predict(cli *c);
 int cli_new(cli *c);

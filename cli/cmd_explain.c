@@ -7,56 +7,17 @@
  * in a mapped file for each process, so that a crash loses nothing. The exit status is the
  * program's. Here the files are only read; they may be cut, since a process can end at any time.
  */
-#include "cli.h"
+#include "program.h"
 
 #include <burn/explain.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { NOT_STARTED = 127, NOT_EXECUTABLE = 126, BY_SIGNAL = 128 };
-
-/* ---- the program ----------------------------------------------------------------------------- */
-
-static _Noreturn void become(const cli *c, char **program, const char *folder)
-{
-    (void)signal(SIGINT, SIG_DFL);
-    (void)signal(SIGQUIT, SIG_DFL);
-    if (c->json) {
-        /* Standard output is for the JSON alone. */
-        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
-    }
-    if (setenv("BURN_EXPLAIN", folder, 1) == 0) {
-        (void)execvp(program[0], program);
-    }
-    int status = errno == ENOENT ? NOT_STARTED : NOT_EXECUTABLE;
-    (void)fprintf(stderr, "burn explain: %s: %s\n", program[0], strerror(errno));
-    _exit(status);
-}
-
-/* Runs it to its end; the wait status, -1 when it could not be started. */
-static int run(const cli *c, char **program, const char *folder)
-{
-    (void)fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        become(c, program, folder);
-    }
-    /* An interrupt is for the program; what it did until then is told. */
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGQUIT, SIG_IGN);
-    int status = -1;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return child > 0 ? status : -1;
-}
 
 /* ---- reading tables -------------------------------------------------------------------------- */
 
@@ -187,81 +148,55 @@ static void print_table(const burn_explain_head *t)
     }
 }
 
-/* Tells and removes every table in the folder, then the folder. Returns how many there were. */
-static uint32_t tell(const char *folder, json_t *list)
-{
-    DIR *d = opendir(folder);
-    uint32_t n = 0;
-    const struct dirent *entry = NULL;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        char path[512];
-        int size = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.' || size < 0 || (size_t)size >= sizeof(path)) {
-            continue;
-        }
-        burn_explain_head *table = read_table(path);
-        (void)unlink(path);
-        if (table == NULL) {
-            continue;
-        }
-        n++;
-        if (list != NULL) {
-            (void)json_array_append_new(list, table_json(table));
-        } else {
-            print_table(table);
-        }
-        free(table);
-    }
-    if (d != NULL) {
-        (void)closedir(d);
-    }
-    (void)rmdir(folder);
-    return n;
-}
+/* Where tables go while files are read. */
+typedef struct telling {
+    json_t *list; /* NULL: printed */
+    uint32_t n;
+} telling;
 
-static void print_end(int status, uint32_t n)
+static void tell(void *user, const char *path)
 {
-    if (WIFSIGNALED(status)) {
-        printf("\nThe program was ended by signal %d (%s); this is what it had done.\n",
-               WTERMSIG(status), strsignal(WTERMSIG(status)));
+    telling *to = user;
+    burn_explain_head *table = read_table(path);
+    if (table == NULL) {
+        return;
     }
-    if (n == 0) {
-        printf("\nThe program opened no device of libburn-core.\n");
+    to->n++;
+    if (to->list != NULL) {
+        (void)json_array_append_new(to->list, table_json(table));
+    } else {
+        print_table(table);
     }
+    free(table);
 }
 
 int cli_explain(cli *c)
 {
-    int n = 0;
-    while (n < c->argc && strcmp(c->argv[n], "--") != 0) {
-        n++;
-    }
-    char **program = n < c->argc ? c->argv + n + 1 : NULL;
-    c->argc = n;
+    char **program = cli_program(c);
     int status = cli_parse(c, NULL, 0, NULL);
     if (status >= 0) {
         return status;
     }
-    if (program == NULL || program[0] == NULL) {
+    if (program == NULL) {
         return cli_usage(c, "which program? Write it behind --");
     }
     char folder[] = "/tmp/burn-explain-XXXXXX";
     if (mkdtemp(folder) == NULL) {
         return cli_error(c, BURN_E_IO, "no folder can be made in /tmp: %s", strerror(errno));
     }
-    int end = run(c, program, folder);
-    json_t *list = c->json ? json_array() : NULL;
-    uint32_t tables = tell(folder, list);
+    int end = cli_program_run(c, program, "BURN_EXPLAIN", folder);
+    telling to = {c->json ? json_array() : NULL, 0};
+    cli_program_files(folder, tell, &to);
     if (end == -1) {
-        json_decref(list);
+        json_decref(to.list);
         return cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
     }
-    status = WIFSIGNALED(end) ? BY_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
+    status = cli_program_status(end);
     if (c->json) {
         return cli_print_json(json_pack("{s:i, s:i, s:o}", "status", status, "signal",
-                                        WIFSIGNALED(end) ? WTERMSIG(end) : 0, "processes", list),
+                                        WIFSIGNALED(end) ? WTERMSIG(end) : 0, "processes", to.list),
                               status);
     }
-    print_end(end, tables);
+    cli_program_end(end, to.n);
     return status;
 }

@@ -44,6 +44,15 @@ static const cli_command commands[] = {
      "  burn explain -- ./train --epochs 1\n"
      "  BURN_DEVICE=mock burn explain --json -- ./train > ops.json\n",
      cli_explain},
+    {"profile", "runs a program and tells what its kernels and places spent their time on",
+     "  -- PROGRAM ARGS...  the program; its exit status is passed on, 128 + n for signal n.\n"
+     "                      With --json its standard output goes to standard error\n"
+     "  --trace FILE        writes a trace for chrome://tracing or Perfetto\n"
+     "  --top N             how many ops to print (default 20)\n"
+     "  --shapes            tells calls of different sizes apart, as --json does\n",
+     "  burn profile -- ./train --epochs 1\n"
+     "  burn profile --trace train.json --shapes -- ./train\n",
+     cli_profile},
     {"inspect", "tensors, metadata and graph of a model file",
      "  FILE     a burnpack file (.bpk)\n"
      "  --graph  print the graph, one line per op\n",

@@ -31,6 +31,7 @@ static const variable variables[] = {
     {"BURN_EXPLAIN", NULL},
     {"BURN_LOG", burni_log_check},
     {"BURN_PLUGIN_PATH", NULL},
+    {"BURN_PROFILE", NULL},
     {"BURN_THREADS", burni_loader_check_threads},
     {"BURN_WINDOW", burni_device_check_window},
 };

@@ -3,6 +3,7 @@
  * trace.c - the public functions of <burn/trace.h>: tags, lines and math modes of a thread.
  */
 #include "base/tag.h"
+#include "exec/profile.h"
 #include "tensor/tensor.h"
 
 #include <burn/trace.h>
@@ -23,6 +24,9 @@ void burn_tag_begin(const char *name)
     burni_thread *thread = burni_thread_get();
     if (thread != NULL) {
         push(thread, burni_tag_child(thread->tag, name));
+        if (atomic_load_explicit(&burni_profile_on, memory_order_relaxed) != 0) {
+            burni_profile_place_begin(thread);
+        }
     }
 }
 
@@ -31,6 +35,9 @@ void burn_tag_end(void)
     burni_thread *thread = burni_thread_current;
     if (thread == NULL || thread->n_tags == 0) {
         return;
+    }
+    if (atomic_load_explicit(&burni_profile_on, memory_order_relaxed) != 0) {
+        burni_profile_place_end(thread);
     }
     thread->n_tags--;
     if (thread->n_tags < BURNI_MAX_TAGS) {

@@ -15,6 +15,7 @@
 #include "exec/explain.h"
 #include "exec/extension.h"
 #include "exec/fault.h"
+#include "exec/profile.h"
 #include "exec/rows.h"
 #include "loader/lent.h"
 #include "loader/loader.h"
@@ -117,6 +118,16 @@ static int32_t check_limits(const burni_device *device, burn_err *err)
                       (unsigned long long)l->max_elements);
 }
 
+/* Without a clock, or with one that is cut off, times are told less well. */
+static const burn_profile_clock *clock_of(const burn_plugin *plugin)
+{
+    const burn_profile_clock *clock =
+        plugin->extension != NULL ? plugin->extension(BURN_PROFILE_CLOCK) : NULL;
+    int fine = clock != NULL && clock->struct_size >= sizeof(*clock) && clock->n_slots > 0 &&
+               clock->begin != NULL && clock->end != NULL && clock->read != NULL;
+    return fine ? clock : NULL;
+}
+
 static int32_t read_limits(burni_device *device, burn_err *err)
 {
     burni_sink sink;
@@ -168,6 +179,7 @@ static int32_t start(burni_device *device, const burni_plugin *plugin,
     if (rc == BURN_OK) {
         device->synchronous = (device->limits.flags & BURN_LIMIT_SYNCHRONOUS) != 0;
         device->host_memory = (device->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0;
+        device->clock = clock_of(device->plugin);
         rc = add_rows(device, err);
     }
     if (rc == BURN_OK) {
@@ -236,6 +248,9 @@ static int32_t read_modes(burn_err *err)
     }
     if (rc == BURN_OK) {
         rc = burni_check_start(err);
+    }
+    if (rc == BURN_OK) {
+        rc = burni_profile_start(err);
     }
     burni_thread *thread = burni_thread_get();
     if (thread != NULL) {

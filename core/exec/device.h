@@ -14,6 +14,7 @@
 
 #include <burn/backend.h>
 #include <burn/plugin.h>
+#include <burn/profile.h>
 #include <burn/row.h>
 
 struct burni_rows;
@@ -22,6 +23,7 @@ typedef struct burni_device {
     const burn_device_api *api;
     const burn_plugin *plugin;
     burn_backend_device *handle;
+    const burn_profile_clock *clock; /* NULL: the backend offers none */
     burn_limits limits;
     int synchronous;
     _Atomic int closed; /* by burn_shutdown: the backend is not called any more */

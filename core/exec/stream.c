@@ -13,6 +13,7 @@
 #include "exec/fallback.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
+#include "exec/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static burni_stream *make_stream(burni_device *device, burni_thread *thread, bur
     s->device = device;
     s->window = device->window;
     s->owner = thread;
+    s->way = device->synchronous ? 0 : BURNI_WAY_QUEUED;
     s->resolver.queue = s->queue;
     s->resolver.submitted = &s->submitted;
     s->others.queue = s->queue;
@@ -94,6 +96,7 @@ static burni_stream *make_stream(burni_device *device, burni_thread *thread, bur
     s->next = device->streams;
     device->streams = s;
     (void)pthread_mutex_unlock(&device->lock);
+    burni_profile_stream(s);
     return s;
 }
 
@@ -382,6 +385,23 @@ static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch,
     return burni_stream_said(stream, row->name, row->launch(&call), err);
 }
 
+/* The same with its time taken. */
+static int32_t launch_measured(burni_stream *stream, const burni_launch *launch,
+                               burn_operand *operands, const burn_operand *workspace,
+                               const burn_operand *fault, burn_err *err)
+{
+    burni_measure m;
+    burni_profile_before(stream, launch, operands, &m);
+    int32_t rc = launch_kernel(stream, launch, operands, workspace, fault, err);
+    burni_profile_after(stream, &m, rc);
+    return rc;
+}
+
+static uint32_t way_of(const burni_stream *stream)
+{
+    return atomic_load_explicit(&stream->way, memory_order_relaxed);
+}
+
 static void publish(burni_stream *stream, const burni_launch *launch, uint64_t point)
 {
     for (uint32_t j = 0; j < launch->n_out; j++) {
@@ -434,8 +454,9 @@ static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_
         rc = burni_fault_for_launch(stream, launch, &fault, &word, err);
     }
     if (rc == BURN_OK) {
-        rc = launch_kernel(stream, launch, operands, workspace,
-                           word.kind != BURN_ABSENT ? &word : NULL, err);
+        int measured = (way_of(stream) & BURNI_WAY_MEASURED) != 0;
+        rc = (measured ? launch_measured : launch_kernel)(
+            stream, launch, operands, workspace, word.kind != BURN_ABSENT ? &word : NULL, err);
     }
     uint64_t point = 0;
     if (rc == BURN_OK) {
@@ -486,13 +507,16 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
     }
     bind(launch, operands);
     int32_t rc;
-    if (stream->device->synchronous) {
-        rc = launch_kernel(stream, launch, operands, workspace, NULL, err);
+    uint32_t way = way_of(stream);
+    if ((way & BURNI_WAY_QUEUED) != 0) {
+        rc = run_async(stream, launch, operands, workspace, err);
+    } else {
+        rc = __builtin_expect(way != 0, 0)
+                 ? launch_measured(stream, launch, operands, workspace, NULL, err)
+                 : launch_kernel(stream, launch, operands, workspace, NULL, err);
         if (rc == BURN_OK) {
             publish(stream, launch, 0);
         }
-    } else {
-        rc = run_async(stream, launch, operands, workspace, err);
     }
     if (__builtin_expect(rc != BURN_OK, 0)) {
         unbind(launch, operands);
@@ -807,6 +831,9 @@ int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *
     burni_sink_begin(&sink);
     const burni_device *device = stream->device;
     int32_t rc = device->api->host_wait(stream->queue, point, UINT64_MAX, &sink.err);
+    if ((way_of(stream) & BURNI_WAY_MEASURED) != 0) {
+        burni_profile_collect(stream);
+    }
     return burni_sink_end(&sink, device->backend, "host_wait", rc, err);
 }
 
@@ -844,6 +871,7 @@ void burni_device_close(burni_device *device)
     }
     for (burni_stream *s = device->streams; s != NULL; s = s->next) {
         burni_stream_drain(s);
+        burni_profile_leave(s);
         device->api->queue_destroy(s->queue);
     }
     device->api->close(device->handle);
@@ -851,6 +879,7 @@ void burni_device_close(burni_device *device)
 
 static void thread_exit(burni_thread *thread)
 {
+    burni_profile_thread_exit(thread);
     for (uint32_t i = 0; i < BURNI_MAX_DEVICES; i++) {
         burni_stream *s = thread->streams[i];
         if (s == NULL || atomic_load(&s->device->closed)) {

@@ -56,6 +56,12 @@ typedef struct burni_fault {
     struct burni_fault *parents[];
 } burni_fault;
 
+/* burni_stream.way; 0 is a launch on a synchronous device that nobody looks at. */
+enum {
+    BURNI_WAY_QUEUED = 1,  /* waits before, a point behind */
+    BURNI_WAY_MEASURED = 2 /* profile.h */
+};
+
 typedef struct burni_stream {
     burni_device *device;
     burn_queue *queue;
@@ -63,6 +69,9 @@ typedef struct burni_stream {
     _Atomic uint64_t submitted; /* last point signalled */
     uint32_t window;
     uint32_t n_records;
+    _Atomic uint32_t way; /* BURNI_WAY_*: how kernels are launched */
+    uint32_t zero;
+    struct burni_lane *_Atomic lane; /* of whoever takes times (profile.h), or NULL */
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records;
     burni_cache cache;
@@ -71,7 +80,7 @@ typedef struct burni_stream {
     burni_thread *owner; /* NULL: idle, waiting for a thread */
     burni_fault *open_faults;
     uint32_t n_open_faults;
-    uint32_t zero;
+    uint32_t zero_too;
     burni_sink sink;    /* lent to [queue] entries; looked at after a failure only */
     uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;

@@ -192,6 +192,7 @@ typedef struct burni_thread {
     struct burni_capture *capture;
     struct burni_frame *frame; /* what calls belong to, when they are watched (exec/emit.h) */
     struct burni_stream *streams[BURNI_MAX_DEVICES];
+    struct burni_lane *places; /* where times of its tags go (exec/profile.h), or NULL */
 } burni_thread;
 
 extern _Thread_local burni_thread *burni_thread_current

@@ -13,6 +13,7 @@
 #define BURN_SDK_MOCK_MOCK_H
 
 #include <burn/op_attrs.h>
+#include <burn/profile.h>
 #include <burn_sdk/element.h>
 #include <burn_sdk/loop.h>
 #include <burn_sdk/plugin.h>
@@ -82,6 +83,7 @@ typedef struct mock_timeline {
     uint32_t references;
 } mock_timeline;
 
+typedef struct mock_times mock_times; /* a queue's */
 typedef struct mock_item mock_item;
 typedef void (*mock_run_fn)(mock_item *item);
 
@@ -106,6 +108,7 @@ struct mock_item {
     uint64_t bytes;
     uint64_t value;
     mock_timeline *other;
+    uint32_t slot; /* 1 + where its times go, 0: nowhere */
     uint8_t byte;
 };
 
@@ -128,6 +131,7 @@ void mock_queue_destroy(burn_queue *queue);
 void mock_device_lose(burn_backend_device *dev);
 burn_backend_device *mock_queue_device(burn_queue *queue);
 mock_timeline *mock_queue_timeline(burn_queue *queue);
+mock_times *mock_queue_times(burn_queue *queue);
 /* Checks that points grow. */
 int32_t mock_queue_note_signal(burn_queue *queue, uint64_t value, burn_err *err);
 /* A cleared item; fails when memory is short or the device is lost. */
@@ -166,6 +170,16 @@ int32_t mock_copy_peer(burn_queue *queue, burn_buffer *dst, uint64_t dst_offset,
                        uint64_t bytes, burn_err *err);
 int32_t mock_fill_bytes(burn_queue *queue, burn_buffer *dst, uint64_t offset, uint64_t bytes,
                         uint8_t byte, burn_err *err);
+
+/* profile.c */
+extern const burn_profile_clock mock_clock;
+mock_times *mock_times_new(void);
+void mock_times_drop(mock_times *times);
+/* An item is about to be queued: it gets the slot that is open. */
+void mock_times_queued(mock_item *item);
+uint64_t mock_times_now(void);
+/* The worker ran an item of that slot. */
+void mock_times_ran(mock_times *times, uint32_t slot, uint64_t start, uint64_t end);
 
 /* device.c */
 void mock_shutdown(void);

@@ -13,6 +13,12 @@ static burn_row_set row_sets[1] = {
     {(uint32_t)sizeof(burn_row_set), 0, MOCK_ID, mock_rows, 0, (uint32_t)sizeof(burn_row)},
 };
 
+/* What is offered beyond the table, by id. */
+static const void *extension(const char *id)
+{
+    return strcmp(id, BURN_PROFILE_CLOCK) == 0 ? &mock_clock : NULL;
+}
+
 static const uint64_t layouts[] = BURN_LAYOUTS_INIT;
 
 static const burn_plugin plugin = {
@@ -26,6 +32,7 @@ static const burn_plugin plugin = {
     .row_sets = row_sets,
     .n_row_sets = (uint32_t)BURN_COUNT(row_sets),
     .row_set_stride = (uint32_t)sizeof(burn_row_set),
+    .extension = extension,
     .shutdown = mock_shutdown,
     .layouts = layouts,
     .n_layouts = (uint32_t)BURN_COUNT(layouts),

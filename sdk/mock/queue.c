@@ -13,6 +13,7 @@ struct burn_queue {
     burn_backend_device *dev;
     burn_queue *next; /* of the device's queues */
     mock_timeline *timeline;
+    mock_times *times;
     pthread_t worker;
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -33,6 +34,11 @@ burn_backend_device *mock_queue_device(burn_queue *queue)
 mock_timeline *mock_queue_timeline(burn_queue *queue)
 {
     return queue->timeline;
+}
+
+mock_times *mock_queue_times(burn_queue *queue)
+{
+    return queue->times;
 }
 
 int32_t mock_queue_note_signal(burn_queue *queue, uint64_t value, burn_err *err)
@@ -101,6 +107,7 @@ void mock_item_drop(mock_item *item)
 void mock_item_push(mock_item *item)
 {
     burn_queue *queue = item->queue;
+    mock_times_queued(item);
     (void)pthread_mutex_lock(&queue->lock);
     item->next = NULL;
     if (queue->tail != NULL) {
@@ -158,6 +165,7 @@ static void run_one(burn_queue *queue, mock_item *item)
 {
     char text[120];
     int skip = atomic_load(&queue->dev->lost) != 0;
+    uint64_t start = item->slot != 0 ? mock_times_now() : 0;
 #ifdef MOCK_INJECT
     skip = skip || mock_inject_failure(item);
 #endif /* MOCK_INJECT */
@@ -166,6 +174,9 @@ static void run_one(burn_queue *queue, mock_item *item)
 #ifdef MOCK_INJECT
         mock_inject_error(item);
 #endif /* MOCK_INJECT */
+    }
+    if (item->slot != 0) {
+        mock_times_ran(queue->times, item->slot, start, mock_times_now());
     }
     if (release_pins(item)) {
         (void)snprintf(text, sizeof(text),
@@ -233,6 +244,7 @@ static void free_queue(burn_queue *queue)
     (void)pthread_cond_destroy(&queue->filled);
     (void)pthread_mutex_destroy(&queue->lock);
     mock_timeline_drop(queue->timeline);
+    mock_times_drop(queue->times);
     mock_host->free(queue);
 }
 
@@ -244,8 +256,10 @@ int32_t mock_queue_create(burn_backend_device *dev, burn_queue **out, burn_err *
     }
     memset(queue, 0, sizeof(*queue));
     queue->dev = dev;
-    queue->timeline = mock_timeline_new();
+    queue->times = mock_times_new();
+    queue->timeline = queue->times != NULL ? mock_timeline_new() : NULL;
     if (queue->timeline == NULL) {
+        mock_times_drop(queue->times);
         mock_host->free(queue);
         return burn_plugin_fail(err, BURN_E_NO_MEMORY, "mock: no host memory for a timeline");
     }

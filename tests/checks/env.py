@@ -7,7 +7,7 @@ from check_lib import Problem, is_c, line_of, run, strip_c
 
 ALLOWED = "core/base/env.c"
 # They start a program, and give that program a variable.
-STARTS = {"cli/cmd_explain.c": "setenv", "sdk/conformance/modes.c": "environ"}
+STARTS = {"cli/program.c": "setenv", "sdk/conformance/modes.c": "environ"}
 PATTERN = re.compile(r"\b(secure_getenv|getenv|setenv|putenv|unsetenv|environ)\b")
 
 
@@ -27,8 +27,8 @@ def check(tree):
 
 
 GOOD = {ALLOWED: "getenv(full);\n", "core/a.c": "/* getenv */ burni_env(\"getenv\");\n",
-        "tests/t.c": "setenv(a, b, 1);\n", "cli/cmd_explain.c": "setenv(a, b, 1);\n"}
-BAD = [("reader", {"cli/cmd_explain.c": "getenv(\"HOME\");\n"}),
+        "tests/t.c": "setenv(a, b, 1);\n", "cli/program.c": "setenv(a, b, 1);\n"}
+BAD = [("reader", {"cli/program.c": "getenv(\"HOME\");\n"}),
        ("core", {"core/a.c": "x = getenv(\"HOME\");\n"}),
        ("secure", {"loader/a.c": "secure_getenv (\"X\");\n"}),
        ("plugin", {"plugins/flex/a.c": "char *(*f)(const char *) = getenv;\n"}),

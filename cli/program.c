@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * program.c - see program.h. The exit status is the program's; an interrupt is for the program, and
+ * what it did until then is told.
+ */
+#include "program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOT_STARTED = 127, NOT_EXECUTABLE = 126, BY_SIGNAL = 128 };
+
+char **cli_program(cli *c)
+{
+    int n = 0;
+    while (n < c->argc && strcmp(c->argv[n], "--") != 0) {
+        n++;
+    }
+    char **program = n < c->argc ? c->argv + n + 1 : NULL;
+    c->argc = n;
+    return program != NULL && program[0] != NULL ? program : NULL;
+}
+
+static _Noreturn void become(const cli *c, char **program, const char *variable, const char *folder)
+{
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGQUIT, SIG_DFL);
+    if (c->json) {
+        /* Standard output is for the JSON alone. */
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    }
+    if (setenv(variable, folder, 1) == 0) {
+        (void)execvp(program[0], program);
+    }
+    int status = errno == ENOENT ? NOT_STARTED : NOT_EXECUTABLE;
+    (void)fprintf(stderr, "burn %s: %s: %s\n", c->command->name, program[0], strerror(errno));
+    _exit(status);
+}
+
+int cli_program_run(const cli *c, char **program, const char *variable, const char *folder)
+{
+    (void)fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        become(c, program, variable, folder);
+    }
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+    int status = -1;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child > 0 ? status : -1;
+}
+
+int cli_program_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+void cli_program_files(const char *folder, void (*take)(void *user, const char *path), void *user)
+{
+    struct dirent **names = NULL;
+    int n = scandir(folder, &names, NULL, versionsort);
+    for (int i = 0; i < n; i++) {
+        char path[512];
+        int size = snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
+        if (names[i]->d_name[0] != '.' && size > 0 && (size_t)size < sizeof(path)) {
+            take(user, path);
+            (void)unlink(path);
+        }
+        free(names[i]);
+    }
+    free(names);
+    (void)rmdir(folder);
+}
+
+void cli_program_end(int wait_status, uint32_t found)
+{
+    if (WIFSIGNALED(wait_status)) {
+        printf("\nThe program was ended by signal %d (%s); this is what it had done.\n",
+               WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+    }
+    if (found == 0) {
+        printf("\nThe program opened no device of libburn-core.\n");
+    }
+}
