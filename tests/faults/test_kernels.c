@@ -322,7 +322,7 @@ static void test_every_entry_fails_in_turn(void **state)
             assert_int_equal(in_use(), before);
         }
     }
-    assert_true(!on_mock || failed > 10);
+    assert_true(!on_mock || failed > 3);
 }
 
 /* ---- a lost device --------------------------------------------------------------------------- */
@@ -351,7 +351,9 @@ static void test_a_device_is_lost_under_two_threads(void **state)
     }
     burn_err err = BURN_ERR_INIT;
     burn_device *second = burn_device_open("mock:1?lose_after=150", &err);
-    assert_non_null(second);
+    if (second == NULL) {
+        fail_msg("%s", err.text);
+    }
     burn_tensor *shared = burn_keep(burn_full(second, BURN_F32, 1, DIMS(4), burn_scalar(1.0)));
     burn_var *v = burn_var_create(second, shared, &err);
     reader readers[2];
