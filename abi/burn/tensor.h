@@ -23,7 +23,8 @@ typedef struct burn_tensor burn_tensor;
 
 /* ---- making ---------------------------------------------------------------------------- */
 
-/* A tensor with a copy of `data` (row-major, numel * dtype size bytes). rank 0..8, dims >= 0. */
+/* A tensor with a copy of `data` (row-major, numel * dtype size bytes). rank 0..8, dims >= 0. Bytes
+ * of bools that are not 0 become 1. */
 BURN_API burn_tensor *burn_tensor_from_data(burn_device *device, uint8_t dtype, uint32_t rank,
                                             const int64_t *dims, const void *data);
 /* The same from doubles (int64_t), converted to `dtype` by the rules of a cast. */

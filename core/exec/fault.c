@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/tag.h"
+#include "exec/match.h"
 
 #include <string.h>
 
@@ -129,14 +130,14 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
 {
     burn_err err = BURN_ERR_INIT;
     const char *name = f->op->def.name;
+    const char *operand = burni_operand_name(f->op, word->operand, UINT32_MAX);
     if (word->code == BURN_E_DATA && word->bound > 0) {
-        (void)burni_fail(&err, word->code,
-                         "%s: value %lld at position %lld of operand %u is not in 0..%lld", name,
-                         (long long)word->value, (long long)word->position, word->operand,
+        (void)burni_fail(&err, word->code, "%s: %s %lld at position %lld is not in 0..%lld", name,
+                         operand, (long long)word->value, (long long)word->position,
                          (long long)word->bound - 1);
     } else if (word->code == BURN_E_DATA) {
-        (void)burni_fail(&err, word->code, "%s: bad value %lld at position %lld of operand %u",
-                         name, (long long)word->value, (long long)word->position, word->operand);
+        (void)burni_fail(&err, word->code, "%s: bad value %lld at position %lld of %s", name,
+                         (long long)word->value, (long long)word->position, operand);
     } else {
         (void)burni_fail(&err, word->code, "%s: the kernel failed: %s", name,
                          burn_status_text(word->code));

@@ -7,12 +7,14 @@
  */
 #include "exec/transfer.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "exec/emit.h"
 #include "exec/explain.h"
 #include "exec/guard.h"
 #include "ops/rules.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *data,
@@ -47,6 +49,22 @@ static int32_t write_bytes(burni_stream *stream, burni_storage *s, const void *d
     int locked = burni_stream_lock(stream);
     int32_t rc = write_locked(stream, s, data, err);
     burni_stream_unlock(stream, locked);
+    return rc;
+}
+
+/* A tensor's bools are 0 or 1, so that kernels may compare and count bytes; a caller's are not. */
+static int32_t write_bools(burni_stream *stream, burni_storage *s, const void *data, burn_err *err)
+{
+    const unsigned char *given = data;
+    unsigned char *bytes = burni_alloc(s->bytes + 1);
+    if (bytes == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "no memory for %" PRIu64 " bools", s->bytes);
+    }
+    for (uint64_t i = 0; i < s->bytes; i++) {
+        bytes[i] = given[i] != 0;
+    }
+    int32_t rc = write_bytes(stream, s, bytes, err);
+    burni_free(bytes);
     return rc;
 }
 
@@ -108,7 +126,8 @@ burn_tensor *burni_upload(burni_thread *thread, burn_device *device, uint8_t dty
         burn_release(t);
         return burni_handle_failed(NULL, &burni_cause_no_memory);
     }
-    rc = write_bytes(stream, t->storage, data, &err);
+    rc = dtype == BURN_BOOL ? write_bools(stream, t->storage, data, &err)
+                            : write_bytes(stream, t->storage, data, &err);
     if (rc != BURN_OK) {
         burn_release(t);
         return burni_handle_fail(thread, rc, 0, "tensor: %s", err.text);

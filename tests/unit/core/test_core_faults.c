@@ -70,10 +70,14 @@ static void test_B088_embedding(void **state)
     (void)state;
     burn_tensor *table = mat(3, 2, (const float[]){1, 2, 3, 4, 5, 6});
     CHECK(burn_embedding(table, index_vec(3, DIMS(0, 1, 1))), 1, 2, 3, 4, 3, 4);
-    check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 3, 1))), BURN_E_DATA, "3", "1", "2",
+    /* A kernel of its own counts rows; where it is made of gather, gather counts elements. */
+    check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 3, 1))), BURN_E_DATA, "index 3 ",
+                     on_mock ? "gather: " : "embedding: ", on_mock ? "position 2" : "position 1",
+                     on_mock ? "0..2" : "size 3", NULL);
+    check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 1, -1))), BURN_E_DATA, "index -1 ",
+                     on_mock ? "position 4" : "position 2", NULL);
+    check_read_fails(burn_one_hot(index_vec(2, DIMS(1, 4)), 4, BURN_F32), BURN_E_DATA, "index 4 ",
                      NULL);
-    check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 1, -1))), BURN_E_DATA, "-1", NULL);
-    check_read_fails(burn_one_hot(index_vec(2, DIMS(1, 4)), 4, BURN_F32), BURN_E_DATA, "4", NULL);
     CHECK(burn_embedding(table, index_vec(1, DIMS(2))), 5, 6);
 }
 
