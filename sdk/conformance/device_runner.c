@@ -126,6 +126,19 @@ static burn_value *make(conf_runner *runner, const conf_value *value)
     return immediate_int(runner, meta->dtype, number);
 }
 
+/* Kernels count, compare and mask with these bytes: true is stored as 1, nothing else. */
+static int32_t check_bools(const conf_value *value, const unsigned char *bytes, burn_err *err)
+{
+    for (uint64_t k = 0; value->meta.dtype == BURN_BOOL && k < value->n; k++) {
+        if (bytes[k] > 1) {
+            return burn_plugin_fail(err, BURN_E_INTERNAL,
+                                    "element %llu of a bool result is stored as %u; store 0 or 1",
+                                    (unsigned long long)k, (unsigned)bytes[k]);
+        }
+    }
+    return BURN_OK;
+}
+
 static int32_t read_tensor(conf_runner *runner, const burn_tensor *tensor, conf_arena *arena,
                            conf_value *out, burn_err *err)
 {
@@ -144,6 +157,7 @@ static int32_t read_tensor(conf_runner *runner, const burn_tensor *tensor, conf_
     unsigned char *bytes = (unsigned char *)conf_alloc(arena, size);
     code = burn_read(tensor, bytes, (size_t)size, err);
     if (code == BURN_OK) {
+        code = check_bools(out, bytes, err);
         conf_from_bytes(out, bytes);
     }
     return code;
