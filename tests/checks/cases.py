@@ -5,7 +5,8 @@
 usage: cases.py            compares       cases.py --write   fills the column of tests in anew
        cases.py --self-test
 
-An id counts as held by a test file when the id stands in it (`B222_...`, `..._b222_...`).
+An id counts as held by a file when a test's name has it there: a C or Python function (`B222_...`,
+`test_b222_...`), or a test's name in a meson.build. An id in a comment holds nothing.
 """
 import os
 import re
@@ -15,16 +16,21 @@ from check_lib import ROOT, Problem, read_tree, run
 
 DOC = "docs/cases.md"
 ID = re.compile(r"(?<![A-Za-z0-9])[Bb](\d{3})(?![0-9A-Za-z])")
+FILES = re.compile(r"tests/(?!checks/|data/).*(\.c|\.py|/meson\.build)$")
+# A function that is defined, in C or Python; in a meson.build, a word of several in quotes.
+FUNCTION = re.compile(r"^(?:static \w+ | *def )(\w+)\(", re.M)
+MESON_NAME = re.compile(r"'([^'\n]* [^'\n]*)'")
 ROW = re.compile(r"^\| (B\d{3}) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.M)
 FIX = "python3 tests/checks/cases.py --write; a case without test needs its reason"
 
 
 def held(tree):
-    """{id: test files that name it}"""
+    """{id: files with a test that is named after it}"""
     found = {}
     for path, text in tree.items():
-        if re.match(r"tests/(unit|loader|train|conformance|fuzz)/.*\.(c|h|py)$", path):
-            for number in ID.findall(text):
+        if FILES.match(path):
+            names = MESON_NAME if path.endswith("meson.build") else FUNCTION
+            for number in ID.findall("\n".join(names.findall(text))):
                 found.setdefault("B" + number, set()).add(path)
     return found
 
@@ -66,11 +72,17 @@ def write():
     print(f"written: {DOC}, {len(found)} cases have tests")
 
 
-GOOD = {DOC: "| B001 | x | `unit/a.c` |  |\n| B003 | y |  | no sort yet |\n",
-        "tests/unit/a.c": "void t_b001(void);\n"}
-BAD = [("a file that does not name it", {**GOOD, "tests/unit/a.c": "\n"}),
-       ("a test without row", {**GOOD, "tests/unit/b.c": "B222_x\n"}),
-       ("a test behind a reason", {**GOOD, "tests/loader/b.c": "B003_x\n"}),
+GOOD = {DOC: "| B001 | x | `unit/a.c`, `cli/b.py` |  |\n| B003 | y |  | no sort yet |\n"
+             "| B005 | z | `conformance/meson.build` |  |\n",
+        "tests/unit/a.c": "/* B003 is for later */\nstatic void test_b001(void **state)\n",
+        "tests/cli/b.py": "def test_B001_too(x):\n",
+        "tests/conformance/meson.build": "test('all of it, B005', exe)\n"}
+A = "tests/unit/a.c"
+BAD = [("a file that does not name it", {**GOOD, A: "\n"}),
+       ("a comment is no test", {**GOOD, A: "/* B001 */\n"}),
+       ("a call is no test", {**GOOD, A: "    test_b001(state);\n"}),
+       ("a test without row", {**GOOD, "tests/unit/b.c": "static void B222_x(void **s)\n"}),
+       ("a test behind a reason", {**GOOD, "tests/loader/b.c": "static int B003_x(void)\n"}),
        ("no reason", {**GOOD, DOC: GOOD[DOC].replace("no sort yet", "")})]
 
 if __name__ == "__main__":

@@ -165,6 +165,28 @@ static void lion_moves_by_the_sign(void **state)
     (void)burn_sync(device, NULL);
 }
 
+/* 1 (1 - 0.01) - 0.1 where the gradient is above 0; a gradient of 0 decays only, sign(0) is 0. */
+static void B212_lion_decays_and_moves(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_scope_begin();
+    burn_var *p = burn_var_create(device, vector(4, (const float[]){1, 1, 1, -1}), &err);
+    burn_var *m = burn_var_create(device, vector(4, (const float[]){0, 0, 0, 0}), &err);
+    burn_tensor *g = vector(4, (const float[]){0.5F, -8, 0, 1e-30F});
+    assert_int_equal(burn_fused_lion_step(p, g, m, 0.1, 0.9, 0.99, 0.1, &err), BURN_OK);
+    expect(burn_var_get(p), 4, (const double[]){0.89, 1.09, 0.99, -1.09}, 1e-6);
+    expect(burn_var_get(m), 4, (const double[]){0.005, -0.08, 0, 1e-32}, 1e-7);
+    /* The sign is that of the mixture: 0.9 m + 0.1 g = 0.0045 - 0.004 is still above 0. */
+    g = vector(4, (const float[]){-0.04F, 0, 0, 0});
+    assert_int_equal(burn_fused_lion_step(p, g, m, 0.1, 0.9, 0.99, 0.0, &err), BURN_OK);
+    expect(burn_var_get(p), 4, (const double[]){0.79, 1.19, 0.99, -1.19}, 1e-6);
+    burn_var_release(p);
+    burn_var_release(m);
+    burn_scope_end();
+    (void)burn_sync(device, NULL);
+}
+
 static void broadcast_operands_and_wrong_ones(void **state)
 {
     (void)state;
@@ -195,6 +217,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(second_gradients),
         cmocka_unit_test(a_graph_holds_them),
         cmocka_unit_test(lion_moves_by_the_sign),
+        cmocka_unit_test(B212_lion_decays_and_moves),
         cmocka_unit_test(broadcast_operands_and_wrong_ones),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

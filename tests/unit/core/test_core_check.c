@@ -135,6 +135,32 @@ static void nan__half_precision_and_integers(void **state)
     assert_int_equal(burn_read_f64(burn_add(i, i), got, 2, NULL), BURN_OK);
 }
 
+/* Finite values whose sum is none: looking at the sum would find inf - inf. */
+static void nan__B013_is_looked_for_in_elements(void **state)
+{
+    (void)state;
+    enum { HALF = 2048 };
+    float values[2 * HALF];
+    for (int i = 0; i < 2 * HALF; i++) {
+        values[i] = i < HALF ? 60000.0F : -60000.0F;
+    }
+    static const uint8_t dtypes[] = {BURN_F16, BURN_BF16, BURN_F32};
+    for (size_t d = 0; d < COUNT(dtypes); d++) {
+        burn_tensor *x = burn_cast(vec(2 * HALF, values), dtypes[d]);
+        CHECK(burn_slice(burn_neg(x), 0, HALF - 1, HALF + 1, 1), d == 1 ? -59904 : -60000,
+              d == 1 ? 59904 : 60000);
+        CHECK(burn_any(burn_is_nan(x), 0, NULL, 0), 0);
+        CHECK(burn_any(burn_is_inf(x), 0, NULL, 0), 0);
+        CHECK(burn_all(burn_is_finite(x), 0, NULL, 0), 1);
+    }
+    values[2 * HALF - 1] = (float)NAN;
+    burn_tensor *bad = burn_cast(vec(2 * HALF, values), BURN_F16);
+    CHECK(burn_any(burn_is_nan(bad), 0, NULL, 0), 1);
+    CHECK(burn_all(burn_is_finite(bad), 0, NULL, 0), 0);
+    CHECK(burn_any(burn_is_nan(burn_zeros(dev, BURN_F16, 1, DIMS(0))), 0, NULL, 0), 0);
+    check_clean();
+}
+
 static void nan__a_variable_that_is_updated_wrongly_fails(void **state)
 {
     (void)state;
@@ -287,6 +313,7 @@ int main(int argc, char **argv)
         NAN_TEST(nan__in_a_gradient_is_named),
         NAN_TEST(nan__in_a_decomposition_is_named),
         NAN_TEST(nan__half_precision_and_integers),
+        NAN_TEST(nan__B013_is_looked_for_in_elements),
         NAN_TEST(nan__a_variable_that_is_updated_wrongly_fails),
         NAN_TEST(nan__threads_that_start_later_check_too),
         COMPARE_TEST(compare__what_is_right_passes),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * test_core_views.c - views share storage, also of work that has not run; strided operands give the
- * bits that dense copies give (B040, B042, B044).
+ * bits that dense copies give.
  */
 #include "core_test.h"
+
+#include <math.h>
 
 /* A view is all that is left of its base, and the base had not run when the view was made. */
 static void test_a_view_outlives_its_base(void **state)
@@ -32,6 +34,76 @@ static void test_a_view_of_a_view(void **state)
     CHECK(burn_slice(b, 0, 1, 2, 1), 11, 7, 3, 23, 19, 15);
     CHECK(burn_unfold(VEC(1, 2, 3, 4), 0, 2, 1), 1, 2, 2, 3, 3, 4);
     CHECK(burn_expand_to(VEC(1, 2), 2, DIMS(2, 2)), 1, 2, 1, 2);
+}
+
+/* Truth is stored as 1, whatever bytes the caller had and whatever an op makes of it. */
+static void test_B011_bools_are_stored_as_0_or_1(void **state)
+{
+    (void)state;
+    static const unsigned char given[] = {255, 0, 1, 2, 128, 0};
+    static const unsigned char wanted[] = {1, 0, 1, 1, 1, 0};
+    burn_tensor *b = burn_tensor_from_data(dev, BURN_BOOL, 1, DIMS(6), given);
+    burn_tensor *x = VEC(0.5F, 0, -3, (float)NAN, 1e-45F, -0.0F);
+    burn_tensor *yes = burn_less_equal(VEC(1, 2, 3, 4, 5, 6), VEC(1, 2, 3, 4, 5, 6));
+    burn_tensor *const same[] = {
+        b,
+        burn_copy(b),
+        burn_flip(burn_copy(burn_flip(b, 1, DIMS(0))), 1, DIMS(0)),
+        burn_cast(x, BURN_BOOL),
+        burn_cast(burn_cast(b, BURN_I32), BURN_BOOL),
+        burn_logical_not(burn_logical_not(b)),
+        burn_logical_and(b, yes),
+        burn_equal(b, yes),
+        burn_where(b, yes, burn_logical_not(yes)),
+        burn_select(b, index_vec(6, DIMS(0, 1, 2, 3, 4, 5)), 0),
+        burn_reshape(burn_any(burn_reshape(b, 2, DIMS(6, 1)), 1, DIMS(1), 0), 1, DIMS(6)),
+    };
+    for (size_t i = 0; i < COUNT(same); i++) {
+        unsigned char got[6] = {7, 7, 7, 7, 7, 7};
+        burn_err err = BURN_ERR_INIT;
+        if (burn_read(burn_copy(same[i]), got, sizeof(got), &err) != BURN_OK) {
+            fail_msg("result %zu: %s", i, err.text);
+        }
+        assert_memory_equal(got, wanted, sizeof(wanted));
+    }
+    CHECK(burn_all(yes, 0, NULL, 0), 1);
+    CHECK(burn_all(b, 0, NULL, 0), 0);
+    CHECK(burn_any(VEC(-0.0F), 0, NULL, 0), 0);
+    CHECK(burn_any(VEC(1e-45F), 0, NULL, 0), 1);
+    CHECK(burn_any(VEC((float)NAN), 0, NULL, 0), 1);
+}
+
+static burn_tensor *with_ones(burn_tensor *x, size_t n, const int64_t *axes)
+{
+    for (size_t i = 0; i < n; i++) {
+        x = burn_unsqueeze(x, axes[i]);
+    }
+    return x;
+}
+
+/* Axes count in the result, negative ones from its end; the same axis again puts one more there. */
+static void test_B028_unsqueeze_again_and_negative(void **state)
+{
+    (void)state;
+    burn_tensor *x = count_up(dev, 3, DIMS(3, 4, 5), 0);
+    burn_tensor *five = VEC(1, 2, 3, 4, 5);
+    check_shape(with_ones(VEC(1, 2, 3, 4), 3, DIMS(-1, 0, 0)), 4, DIMS(1, 1, 4, 1));
+    check_shape(with_ones(five, 2, DIMS(0, 0)), 3, DIMS(1, 1, 5));
+    check_shape(with_ones(five, 3, DIMS(1, 1, 1)), 4, DIMS(5, 1, 1, 1));
+    check_shape(with_ones(x, 3, DIMS(0, -1, -1)), 6, DIMS(1, 3, 4, 5, 1, 1));
+    check_shape(with_ones(x, 1, DIMS(-4)), 4, DIMS(1, 3, 4, 5));
+    check_shape(with_ones(x, 1, DIMS(-2)), 4, DIMS(3, 4, 1, 5));
+    check_shape(with_ones(burn_zeros(dev, BURN_F32, 0, NULL), 8, DIMS(0, -1, 0, -1, 0, 0, 0, 0)), 8,
+                DIMS(1, 1, 1, 1, 1, 1, 1, 1));
+    CHECK(with_ones(five, 2, DIMS(1, 0)), 1, 2, 3, 4, 5);
+    check_failed(burn_unsqueeze(VEC(1, 2, 3, 4), 2), BURN_E_INVALID, "unsqueeze", "axis 2",
+                 "rank 1", "-2..1", NULL);
+    check_failed(burn_unsqueeze(x, -5), BURN_E_INVALID, "unsqueeze", "axis -5", "-4..3", NULL);
+    check_failed(burn_unsqueeze(x, INT64_MIN), BURN_E_INVALID, "unsqueeze", NULL);
+    check_failed(with_ones(x, 6, DIMS(0, 0, 0, 0, 0, 0)), BURN_E_INVALID, "unsqueeze", "8 dims",
+                 NULL);
+    burn_tensor *again = burn_squeeze(burn_squeeze(with_ones(five, 2, DIMS(0, -1)), 2), 0);
+    check_same(again, five);
 }
 
 /* Reshaping what cannot be viewed copies; the copy is no more than that. */
@@ -243,6 +315,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_a_view_outlives_its_base),
         CORE_TEST(test_a_view_of_a_view),
+        CORE_TEST(test_B011_bools_are_stored_as_0_or_1),
+        CORE_TEST(test_B028_unsqueeze_again_and_negative),
         CORE_TEST(test_reshape_of_a_transpose),
         CORE_TEST(test_views_release_storage),
         CORE_TEST(test_in_place_guard),

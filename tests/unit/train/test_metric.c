@@ -65,13 +65,13 @@ static void B220_value__is_not_available_before_any_data(void **state)
     assert_true(value == 2.0); /* the NaN of no items left no trace */
 }
 
-static void mean__weighs_batches_by_their_items(void **state)
+static void B218_mean__weighs_batches_by_their_items(void **state)
 {
     (void)state;
     burn_metric_mean metric;
     BURN_INIT(&metric, burn_metric_mean);
     double value;
-    /* B218's numbers: one token with loss 4, three with loss 0. */
+    /* One token with loss 4, three with loss 0. */
     assert_int_equal(burn_metric_mean_add_mean(&metric, 4.0, 1, NULL), BURN_OK);
     assert_int_equal(burn_metric_mean_add_mean(&metric, 0.0, 3, NULL), BURN_OK);
     assert_int_equal(burn_metric_mean_value(&metric, &value, NULL), BURN_OK);
@@ -185,7 +185,7 @@ int main(void)
         cmocka_unit_test(B220_accuracy__is_that_of_all_items),
         cmocka_unit_test(B220_perplexity__is_that_of_all_tokens),
         cmocka_unit_test(B220_value__is_not_available_before_any_data),
-        cmocka_unit_test(mean__weighs_batches_by_their_items),
+        cmocka_unit_test(B218_mean__weighs_batches_by_their_items),
         cmocka_unit_test(mean__does_not_lose_small_losses),
         cmocka_unit_test(mean__shows_what_is_not_finite),
         cmocka_unit_test(merge__is_adding_to_one),
