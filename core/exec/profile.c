@@ -498,8 +498,10 @@ void burni_profile_place_begin(burni_thread *thread)
     burni_lane *lane = places_of(thread);
     uint32_t depth = thread->n_tags - 1;
     if (lane != NULL && depth < BURNI_MAX_TAGS) {
+        /* Without a name, it is the place that it is in. */
+        int is_new = thread->tag != thread->tags[depth];
         lane->begun[depth].tag = thread->tag;
-        lane->begun[depth].start_ns = now();
+        lane->begun[depth].start_ns = is_new ? now() : 0;
     }
 }
 

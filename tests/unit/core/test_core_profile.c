@@ -169,7 +169,9 @@ static void places__nest_and_hold_what_is_inside(void **state)
         burn_tag_begin("inner");
         CHECK(burn_add(VEC(1, 2), VEC(3, 4)), 4, 6);
         burn_tag_end();
-        burn_trace_begin("file.c", 7); /* a line is no place */
+        burn_tag_begin(""); /* no place of its own */
+        burn_tag_end();
+        burn_trace_begin("file.c", 7); /* a line is none, either */
         (void)burn_trace_end(NULL);
         burn_tag_end();
     }
