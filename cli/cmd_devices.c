@@ -3,18 +3,47 @@
  * cmd_devices.c - `burn devices`: what this machine has, and what a device string picks.
  *
  * Opens plugins, never a device: on a machine with many of them this stays quick and takes no
- * memory there. A device that cannot be described is listed with its reason.
+ * memory there. A device that cannot be described is listed with its reason; one that another
+ * backend has as well (told by bus address or stable id) names the first of them.
  */
 #include "cli.h"
 
 #include <burn/plugins.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *cli_device_kind(uint32_t kind)
 {
     static const char *const names[] = {"unknown", "cpu", "integrated", "discrete", "virtual",
                                         "remote"};
     return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : names[0];
+}
+
+static int is_same(const char *a, const char *b)
+{
+    return a[0] != '\0' && strcmp(a, b) == 0;
+}
+
+/* The device of an earlier backend that is this one, "" when there is none. */
+static void find_twin(const char *backend, const burn_device_info *info, char *out, size_t size)
+{
+    burn_plugin_info p;
+    BURN_INIT(&p, burn_plugin_info);
+    out[0] = '\0';
+    for (uint32_t i = 0; burn_plugins_at(i, 1, &p, NULL) == BURN_OK; i++) {
+        if (strcmp(p.id, backend) == 0) {
+            return;
+        }
+        for (uint32_t d = 0; d < p.n_devices; d++) {
+            burn_device_info other;
+            BURN_INIT(&other, burn_device_info);
+            if (burn_plugins_device(p.id, d, &other, NULL) == BURN_OK &&
+                (is_same(info->pci, other.pci) || is_same(info->uuid, other.uuid))) {
+                (void)snprintf(out, size, "%s:%u", p.id, d);
+                return;
+            }
+        }
+    }
 }
 
 static json_t *describe(const char *device, const char *backend, uint32_t ordinal,
@@ -28,7 +57,7 @@ static json_t *describe(const char *device, const char *backend, uint32_t ordina
                      (json_int_t)info->memory, "units", (int)info->units);
 }
 
-static void print(const char *device, const burn_device_info *info)
+static void print(const char *device, const burn_device_info *info, const char *twin)
 {
     char name[96];
     char isa[96];
@@ -48,25 +77,32 @@ static void print(const char *device, const burn_device_info *info)
     if (info->driver[0] != '\0') {
         printf(", driver %s", cli_clean(driver, sizeof(driver), info->driver));
     }
-    printf("\n");
+    printf("%s%s\n", twin[0] != '\0' ? ", the same as " : "", twin);
 }
 
 /* One device; 1 when it could be described. */
 static int list_one(json_t *json, const char *backend, uint32_t ordinal)
 {
     char device[96];
+    char twin[96] = "";
     burn_err why = BURN_ERR_INIT;
     burn_device_info info;
     BURN_INIT(&info, burn_device_info);
     (void)snprintf(device, sizeof(device), "%s:%u", backend, ordinal);
     int usable = burn_plugins_device(backend, ordinal, &info, &why) == BURN_OK;
+    if (usable) {
+        find_twin(backend, &info, twin, sizeof(twin));
+    }
     if (json != NULL) {
         json_t *entry = usable ? describe(device, backend, ordinal, &info)
                                : json_pack("{s:s, s:s, s:o}", "device", device, "backend", backend,
                                            "error", cli_json_error(&why));
+        if (twin[0] != '\0') {
+            (void)json_object_set_new(entry, "same_as", json_string(twin));
+        }
         (void)json_array_append_new(json, entry);
     } else if (usable) {
-        print(device, &info);
+        print(device, &info, twin);
     } else {
         char clean[sizeof(why.text)];
         printf("%-10s  not usable  %s\n", device, cli_clean(clean, sizeof(clean), why.text));

@@ -4,7 +4,8 @@
 
 usage: doctor.py --burn PROGRAM --stubs FOLDER
 A folder gets every defect of stub.c and hostile.c under its name, and a slow plugin. The program
-must end by itself, list each of them with a reason, and say which one is slow.
+must end by itself, list each of them with a reason, and say which one is slow. `burn devices` tells
+which of the stubs' devices are one.
 """
 import argparse
 import json
@@ -73,6 +74,28 @@ def check(burn, folder, ids):
     return problems
 
 
+def b236_one_device_through_two_backends_is_linked(burn, folder):
+    """Two stubs say the same bus address: the second is told to be the first."""
+    env = {**os.environ, "BURN_PLUGIN_PATH": folder}
+    env.pop("BURN_DEVICE", None)
+    command = [burn, "devices", "--json"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+    plain = subprocess.run(command[:2], env=env, capture_output=True, text=True, timeout=100)
+    try:
+        devices = {d["device"]: d.get("same_as") for d in json.loads(done.stdout)["devices"]}
+    except (ValueError, KeyError) as cause:
+        return [f"devices --json: {cause!r}: {done.stdout[:200]}{done.stderr[-200:]}"]
+    problems = []
+    linked = {name: same for name, same in devices.items() if same is not None}
+    if linked != {"twin_b:0": "twin_a:0"}:
+        problems.append(f"devices: {linked} are linked, not twin_b:0 with twin_a:0")
+    if not {"twin_a:0", "twin_far:0", "mixed:1"} <= set(devices):
+        problems.append(f"devices: not all are listed: {sorted(devices)}")
+    if plain.stdout.count("the same as ") != 1 or "the same as twin_a:0" not in plain.stdout:
+        problems.append("devices: the line of twin_b:0 does not name twin_a:0")
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--burn", required=True)
@@ -82,6 +105,7 @@ def main():
         os.chmod(folder, 0o755)
         ids = install(folder, args.stubs)
         problems = check(args.burn, folder, ids)
+        problems += b236_one_device_through_two_backends_is_linked(args.burn, folder)
     for line in problems:
         print(line)
     print(f"doctor: {len(ids)} plugins, {len(problems)} problems")

@@ -38,6 +38,7 @@ static uint32_t n_devices = 1;
 static uint32_t device_kinds[2] = {BURN_DEVICE_CPU, BURN_DEVICE_CPU};
 static int32_t count_code;
 static int32_t probe_code;
+static const char *bus = "";
 static int only_once_is_on;
 static int shutdowns;
 static const burn_host *host;
@@ -62,6 +63,7 @@ static int32_t BURN_CALL dev_probe(uint32_t ordinal, burn_device_info *out, burn
 {
     out->kind = device_kinds[ordinal % 2];
     memset(out->name, 'n', sizeof(out->name)); /* without an end: the host sees to that */
+    strncpy(out->pci, bus, sizeof(out->pci) - 1);
     int32_t code = probe_code;
     probe_code = only_once_is_on ? BURN_E_STATE : probe_code;
     return code == 0 ? BURN_OK : fail(err, code, "the device does not answer");
@@ -306,6 +308,9 @@ DEFECT(count_fails, count_code, BURN_E_UNSUPPORTED)
 DEFECT(probe_fails, probe_code, BURN_E_DEVICE)
 DEFECT(only_once, only_once_is_on, 1)
 DEFECT(no_devices, n_devices, 0)
+DEFECT(twin_a, bus, "0000:03:00.0")
+DEFECT(twin_b, bus, "0000:03:00.0")
+DEFECT(twin_far, bus, "0000:04:00.0")
 DEFECT(many_devices, n_devices, 70000)
 DEFECT(discrete, device_kinds[0], BURN_DEVICE_DISCRETE)
 DEFECT(integrated, device_kinds[0], BURN_DEVICE_INTEGRATED)
@@ -494,7 +499,7 @@ static const defect defects[] = {
     ROW(virtual_one),    ROW(wrong_major),   ROW(too_new),       ROW(null_required),
     ROW(no_optional),    ROW(ext_op_twice),  ROW(mixed),         ROW(slow),
     ROW(busy_host),      ROW(wide),          ROW(ext_wide),      ROW(only_once),
-    ROW(very_slow),
+    ROW(very_slow),      ROW(twin_a),        ROW(twin_b),        ROW(twin_far),
 };
 
 /* Defects of the query itself; NULL when the name is none of them. */
