@@ -65,6 +65,39 @@ static void test_the_first_cause_is_kept(void **state)
     check_read_fails(both, BURN_E_DATA, "gather", NULL);
 }
 
+/* INT_MIN / -1 wraps; by zero it is an error of that tensor, found when it is read. */
+static void test_B080_integer_division(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t dtype;
+        int64_t lowest;
+    } kinds[] = {{BURN_I8, INT8_MIN}, {BURN_I16, INT16_MIN}, {BURN_I32, INT32_MIN},
+                 {BURN_I64, INT64_MIN}};
+    static const uint64_t ops[] = {BURN_OP_DIV, BURN_OP_REMAINDER, BURN_OP_FMOD};
+    for (size_t i = 0; i < COUNT(kinds) * COUNT(ops); i++) {
+        uint8_t dtype = kinds[i / COUNT(ops)].dtype;
+        uint64_t op = ops[i % COUNT(ops)];
+        if (burn_op_support(dev, op, dtype) == BURN_SUPPORT_NONE) {
+            continue;
+        }
+        const int64_t x[3] = {kinds[i / COUNT(ops)].lowest, 7, -7};
+        burn_tensor *in[2] = {burn_tensor_from_i64(dev, dtype, 1, DIMS(3), x),
+                              burn_tensor_from_i64(dev, dtype, 1, DIMS(3), DIMS(-1, 1, -1))};
+        burn_tensor *y = NULL;
+        (void)burn_op_call(dev, op, NULL, 0, in, 2, &y, 1);
+        int64_t got[3] = {1, 1, 1};
+        assert_int_equal(burn_read_i64(y, got, 3, NULL), BURN_OK);
+        assert_true(got[0] == (op == BURN_OP_DIV ? x[0] : 0));
+        assert_true(got[2] == (op == BURN_OP_DIV ? 7 : 0));
+        in[1] = burn_tensor_from_i64(dev, dtype, 1, DIMS(3), DIMS(1, 0, 0));
+        burn_tensor *bad = NULL;
+        (void)burn_op_call(dev, op, NULL, 0, in, 2, &bad, 1);
+        check_read_fails(burn_add(bad, bad), BURN_E_DATA, burn_op_find_id(op)->name, "1", NULL);
+        assert_int_equal(burn_read_i64(burn_add(y, in[0]), got, 3, NULL), BURN_OK);
+    }
+}
+
 static void test_B088_embedding(void **state)
 {
     (void)state;
@@ -162,6 +195,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_B242_exactly_the_dependents_fail),
         CORE_TEST(test_B242_sync_tells_the_first),
         CORE_TEST(test_the_first_cause_is_kept),
+        CORE_TEST(test_B080_integer_division),
         CORE_TEST(test_B088_embedding),
         CORE_TEST(test_division_by_zero),
         CORE_TEST(test_many_faults_behind_one_value),
