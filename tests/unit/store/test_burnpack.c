@@ -513,6 +513,55 @@ static void test_B191_places_of_tensors(void **state)
     expect_refusal(&m, 512, BURN_E_FORMAT, "tensor 'a' is there twice");
 }
 
+/* Peak of this process's memory in KiB. */
+static long peak_memory(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* A file of 9 GiB, nearly all of it a hole: what is read is one tensor, in front and behind. */
+static void test_B191_one_tensor_of_a_large_file(void **state)
+{
+    (void)state;
+    const uint64_t large = UINT64_C(9) << 30;
+    maker m = begin(3);
+    tensor(&m, "a", 2, 0, 8);
+    tensor(&m, "large", large / 4, 256, 256 + large);
+    tensor(&m, "z", 2, 256 + large, 264 + large);
+    for (int i = 0; i < 4; i++) {
+        m.p[6 + i] = (unsigned char)((m.n - 10) >> (8 * i));
+    }
+    char path[] = "/tmp/burn-large-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    const float last[2] = {3, 4};
+    const off_t data = (off_t)((m.n + 255) / 256 * 256);
+    int written = write(file, m.p, m.n) == (ssize_t)m.n &&
+                  pwrite(file, last, sizeof(last), data + 256 + (off_t)large) == sizeof(last);
+    (void)close(file);
+    free(m.p);
+    burn_err err = BURN_ERR_INIT;
+    burni_bpk_reader *r = NULL;
+    float got[2][2] = {{7, 7}, {7, 7}};
+    const long before = peak_memory();
+    int32_t code = written ? burni_bpk_open(path, &r, &err) : BURN_E_IO;
+    if (code == BURN_OK) {
+        code = burni_bpk_read(r, burni_bpk_tensor_find(r, "a"), 0, 8, got[0], &err);
+        int32_t second = burni_bpk_read(r, burni_bpk_tensor_find(r, "z"), 0, 8, got[1], &err);
+        code = code != BURN_OK ? code : second;
+        burni_bpk_close(r);
+    }
+    (void)unlink(path);
+    if (code != BURN_OK) {
+        fail_msg("written %d, code %d: %s", written, (int)code, err.text);
+    }
+    assert_true(peak_memory() - before < 64 * 1024);
+    assert_true(got[0][0] == 0 && got[0][1] == 0);
+    assert_memory_equal(got[1], last, sizeof(last));
+}
+
 static void test_B191_header(void **state)
 {
     (void)state;
@@ -807,6 +856,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bit_flips),
         cmocka_unit_test(test_B191_places_of_tensors),
         cmocka_unit_test(test_B191_header),
+        cmocka_unit_test(test_B191_one_tensor_of_a_large_file),
         cmocka_unit_test(test_B191_counts_and_names),
         cmocka_unit_test(test_B191_nesting_and_unknown_keys),
         cmocka_unit_test_setup_teardown(test_a_large_tensor_is_streamed, setup, teardown),
