@@ -45,7 +45,8 @@ typedef struct span {
 
 static span span_of(const burn_profile_lane *lane)
 {
-    span s = {lane->n_events + lane->homeless, lane->last_ns - lane->first_ns, 0};
+    span s = {lane->n_events + lane->homeless, 0, 0};
+    s.wall_ns = lane->last_ns > lane->first_ns ? lane->last_ns - lane->first_ns : 0;
     s.outside_ns = s.wall_ns > lane->busy_ns ? s.wall_ns - lane->busy_ns : 0;
     return s;
 }

@@ -36,6 +36,7 @@ static burni_lane *_Atomic lanes[MAX_LANES];
 static uint32_t n_lanes;
 static const char *folder; /* NULL: lanes are in memory */
 static int started;
+static int forks_known;
 static int warned;
 
 static _Thread_local uint32_t thread_id;
@@ -118,10 +119,33 @@ static burni_stream *first_stream(burni_device *device)
     return s;
 }
 
+/* No launch and no place from here on is measured. A child has no other threads, and may have locks
+ * of threads that it has not. */
+static void stop(int is_child)
+{
+    atomic_store(&burni_profile_on, 0);
+    for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
+        burni_device *device = burni_device_at(d);
+        burni_stream *s = is_child ? device->streams : first_stream(device);
+        for (; s != NULL; s = s->next) {
+            atomic_fetch_and(&s->way, ~(uint32_t)BURNI_WAY_MEASURED);
+        }
+    }
+}
+
+/* The files stay the parent's: a child that goes on with its memory would write into them. */
+static void forked(void)
+{
+    stop(1);
+}
+
 /* The lock is held. */
 static int32_t begin(burn_err *err)
 {
     int32_t rc = BURN_OK;
+    if (!forks_known) {
+        forks_known = pthread_atfork(NULL, NULL, forked) == 0;
+    }
     atomic_store(&burni_profile_on, 1);
     for (uint32_t d = 0; burni_device_at(d) != NULL && rc == BURN_OK; d++) {
         burni_device *device = burni_device_at(d);
@@ -129,6 +153,9 @@ static int32_t begin(burn_err *err)
         for (; s != NULL && rc == BURN_OK; s = s->next) {
             rc = measure(s, err);
         }
+    }
+    if (rc != BURN_OK) {
+        stop(0);
     }
     return rc;
 }
@@ -160,10 +187,9 @@ void burn_profile_end(void)
         }
     }
     (void)pthread_mutex_lock(&lock);
-    atomic_store(&burni_profile_on, 0);
+    stop(0);
     for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
         for (burni_stream *s = first_stream(burni_device_at(d)); s != NULL; s = s->next) {
-            atomic_fetch_and(&s->way, ~(uint32_t)BURNI_WAY_MEASURED);
             burni_profile_collect(s);
         }
     }

@@ -2,8 +2,8 @@
 /*
  * ops_program.c - what `burn explain` is tried on: a few ops of which the answers are known.
  *
- * usage: ops_program [STATUS|crash]; a matmul of a transposed view, a gelu, 7 adds. It ends with
- * STATUS, or by a signal, without shutting the library down.
+ * usage: ops_program [STATUS|crash|fork]; a matmul of a transposed view, a gelu, 7 adds. It ends
+ * with STATUS, or by a signal, without shutting the library down. With `fork` a child adds, too.
  */
 #include <burn/ops.h>
 #include <burn/trace.h>
@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -29,6 +31,16 @@ int main(int argc, char **argv)
         y = burn_add(y, y);
     }
     double total = burn_item(burn_sum(y, 0, NULL, 0), &err);
+    if (argc > 1 && strcmp(argv[1], "fork") == 0) {
+        pid_t child = fork();
+        for (int i = 0; child == 0 && i < 5; i++) {
+            y = burn_add(y, y);
+        }
+        if (child == 0) {
+            _exit(burn_ok(y) ? 0 : 1);
+        }
+        (void)waitpid(child, NULL, 0);
+    }
     printf("%.6g %s\n", total, err.text);
     (void)fflush(stdout);
     if (argc > 1 && strcmp(argv[1], "crash") == 0) {

@@ -160,6 +160,11 @@ class Profile(unittest.TestCase):
         self.assertEqual(profile("true")[0]["processes"], [])
         self.assertIn(b"opened no device", call(BURN, "profile", "--", "true").stdout)
 
+    def test_a_forked_child_does_not_write_into_its_parents_files(self):
+        answer, done = profile(PROGRAM, "fork", env={"BURN_DEVICE": "flex"})
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(self.one(answer, "add", "f32[9], f32[9]")["calls"], 7)
+
     def test_nothing_is_left_behind(self):
         folder = call(BURN, "profile", "--", "sh", "-c", f"{PROGRAM} > /dev/null; "
                       "echo $BURN_PROFILE").stdout.decode().splitlines()[0]
