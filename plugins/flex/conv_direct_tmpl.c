@@ -56,6 +56,9 @@ INLINE vec fused(vec a, vec b, vec c)
 #elif defined(__AVX2__) && defined(__FMA__)
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
     return c;
+#elif defined(__aarch64__)
+    __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
+    return c;
 #else
     return a * b + c;
 #endif

@@ -24,6 +24,10 @@
 #define VL 8
 #define MR 6
 #define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif defined(__aarch64__)
+#define VL 4
+#define MR 8
+#define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 #else
 #define VL 4
 #define MR 4
@@ -74,6 +78,9 @@ INLINE vec fused(vec a, vec b, vec c)
     return c;
 #elif defined(__AVX2__) && defined(__FMA__)
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
+#elif defined(__aarch64__)
+    __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
     return c;
 #else
     return a * b + c;

@@ -2,9 +2,10 @@
 /*
  * isa.c - finds the vector instructions that both the CPU and the operating system support.
  *
- * CPUID says what the CPU has, XGETBV what the system saves on a thread switch; both are asked
- * directly, so no file or environment variable can make the answer wrong. To add a level: extend
- * the enum in isa.h, `names`, and `detect`.
+ * On x86-64 CPUID says what the CPU has, XGETBV what the system saves on a thread switch; both are
+ * asked directly, so no file or environment variable can make the answer wrong. On 64-bit ARM every
+ * CPU has NEON with fused multiply-adds, so there is one level. To add a level: extend the enum in
+ * isa.h, `names`, and `detect`.
  */
 #include "isa.h"
 
@@ -18,7 +19,13 @@
 
 flex_isa_level flex_isa = FLEX_ISA_BASELINE;
 
+#if defined(__aarch64__)
+static const char *const names[] = {"neon"};
+#define NAMES_TEXT "neon"
+#else
 static const char *const names[] = {"baseline", "avx2", "avx512"};
+#define NAMES_TEXT "baseline, avx2 or avx512"
+#endif
 
 const char *flex_isa_name(flex_isa_level level)
 {
@@ -90,5 +97,5 @@ int32_t flex_isa_init(const char *wanted, burn_err *err)
         return BURN_OK;
     }
     return flex_fail(err, BURN_E_INVALID,
-                     "flex: FLEX_ISA=%s is not known; use baseline, avx2 or avx512", wanted);
+                     "flex: FLEX_ISA=%s is not known; use " NAMES_TEXT, wanted);
 }

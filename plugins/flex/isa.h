@@ -11,7 +11,7 @@
 #include <burn/status.h>
 
 typedef enum flex_isa_level {
-    FLEX_ISA_BASELINE = 0, /* what every CPU of the architecture has */
+    FLEX_ISA_BASELINE = 0, /* what every CPU of the architecture has: SSE2, on 64-bit ARM NEON */
     FLEX_ISA_AVX2 = 1,     /* AVX2, FMA, F16C */
     FLEX_ISA_AVX512 = 2    /* AVX-512 F, BW, DQ, VL */
 } flex_isa_level;
