@@ -87,6 +87,11 @@ typedef struct burni_stream {
     struct burni_stream *next;
 } burni_stream;
 
+static inline uint32_t burni_stream_way(const burni_stream *stream)
+{
+    return atomic_load_explicit(&stream->way, memory_order_relaxed);
+}
+
 /* The answer of a [queue] entry that was lent the stream's sink: its code, its text in `err`. */
 static inline int32_t burni_stream_said(burni_stream *stream, const char *entry, int32_t rc,
                                         burn_err *err)

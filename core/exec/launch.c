@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * launch.c - one launch: memory for its outputs, waits, the kernel, and what its end means for the
+ * storages. See launch.h.
+ *
+ * A failure marks the outputs and is latched; it is not returned. What a kernel overwrites is
+ * decided here, since only here it is known who still holds what.
+ */
+#include "exec/launch.h"
+
+#include "base/error.h"
+#include "base/tag.h"
+#include "exec/fallback.h"
+#include "exec/fault.h"
+#include "exec/guard.h"
+#include "exec/profile.h"
+
+#include <string.h>
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+int32_t burni_storage_back(burni_stream *stream, burni_storage *s, burn_err *err)
+{
+    if (s->block != NULL) {
+        return BURN_OK;
+    }
+    burni_block *block = burni_pool_take(&stream->device->pool, &stream->cache, s->bytes, err);
+    if (block == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    s->block = block;
+    s->buffer = block->page->buffer;
+    s->buffer_offset = block->offset;
+    s->host = block->page->host != NULL ? block->page->host + block->offset : NULL;
+    return BURN_OK;
+}
+
+void burni_storage_fail(burni_storage *s, burni_cause *cause)
+{
+    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
+        return;
+    }
+    burni_cause *old = s->cause;
+    s->cause = burni_cause_ref(cause);
+    burni_cause_unref(old);
+    atomic_store_explicit(&s->state, BURNI_FAILED, memory_order_release);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Masks speak of the first 32 inputs; a variadic op may have more. */
+static int has_bit(uint32_t mask, uint32_t i)
+{
+    return i < 32 && (mask >> i & 1) != 0;
+}
+
+/* The cause of the first input that failed; bit i of `vars`: input i is a variable's memory. */
+static burni_cause *look_at_inputs(const burni_launch *launch, uint64_t *vars)
+{
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s == NULL) {
+            continue;
+        }
+        mask |= (uint64_t)(burni_is_var(s) != 0) << i;
+        if (!has_bit(launch->overwrite, i) &&
+            atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
+            return s->cause;
+        }
+    }
+    *vars = mask;
+    return NULL;
+}
+
+static void fail_outputs(const burni_launch *launch, burni_cause *cause)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s != NULL) {
+            burni_storage_fail(s, cause);
+        }
+    }
+}
+
+static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    burn_err full = BURN_ERR_INIT;
+    full.op = launch->op->def.id;
+    int has_name = strncmp(err->text, launch->op->def.name, strlen(launch->op->def.name)) == 0;
+    (void)burni_fail(&full, err->code, "%s%s%s", has_name ? "" : launch->op->def.name,
+                     has_name ? "" : ": ", err->text);
+    full.op = launch->op->def.id;
+    burni_tag_append(launch->tag, &full);
+    burni_cause *cause = burni_cause_new(&full);
+    fail_outputs(launch, cause);
+    burni_device_latch(stream->device, cause);
+    burni_cause_unref(cause);
+    return full.code;
+}
+
+/* Dense, from the first byte of its storage on. */
+static int is_plain(const burni_launch *launch, uint32_t i)
+{
+    const burn_operand *o = &launch->operands[i];
+    return o->offset == 0 && o->layout == BURN_LAYOUT_CONTIGUOUS;
+}
+
+/* Hands the memory of a dying input to output 0 where the row allows it; the input, or NULL. */
+static burni_storage *reuse_input(const burni_launch *launch)
+{
+    burni_storage *out = launch->storages[launch->n_in];
+    uint32_t mask = launch->resolved->in_place_mask;
+    if (mask == 0 || launch->n_out != 1 || out == NULL || out->block != NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        burni_storage *in = launch->storages[i];
+        if (!has_bit(mask, i) || in == NULL || burni_is_var(in) || in->block == NULL ||
+            in->block->bytes < out->bytes || in->fault != NULL || !is_plain(launch, i)) {
+            continue;
+        }
+        /* Other operands may lie in the same memory only where each element is read before it is
+         * written: by the same element of a pointwise op. */
+        uint64_t uses = 0;
+        int safe = 1;
+        for (uint32_t k = 0; k < launch->n_in; k++) {
+            if (launch->storages[k] == in) {
+                uses++;
+                safe &= k == i || (launch->op->pointwise && is_plain(launch, k));
+            }
+        }
+        if (!safe) {
+            continue;
+        }
+        uint64_t refs = atomic_load_explicit(&in->refs, memory_order_acquire);
+        int last_handle = has_bit(launch->moved, i) && refs == 1 && uses == 1;
+        if (!last_handle && refs != uses * BURNI_RECORD_REF) {
+            continue;
+        }
+        if (!in->device->synchronous && (in->writer != out->writer || in->foreign)) {
+            continue;
+        }
+        out->block = in->block;
+        out->buffer = in->buffer;
+        out->buffer_offset = in->buffer_offset;
+        out->host = in->host;
+        in->block = NULL;
+        return in;
+    }
+    return NULL;
+}
+
+/* Points operands at memory. `offset` held the view's byte offset until now. */
+static void bind(const burni_launch *launch, burn_operand *operands)
+{
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s == NULL) {
+            continue;
+        }
+        operands[i].data = s->host != NULL ? (char *)s->host + operands[i].offset : NULL;
+        operands[i].buffer = s->buffer;
+        operands[i].offset += s->buffer_offset;
+    }
+}
+
+/* As before, for a decomposition that takes the kernel's place. */
+static void unbind(const burni_launch *launch, burn_operand *operands)
+{
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        if (launch->storages[i] != NULL) {
+            operands[i].offset -= launch->storages[i]->buffer_offset;
+        }
+    }
+}
+
+/* A variable that other streams used is overwritten after all that they were given. */
+static int32_t wait_for_readers(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    burni_device *device = stream->device;
+    uint32_t foreign = 0;
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        const burni_storage *s = launch->storages[launch->n_in + j];
+        foreign |= s != NULL ? atomic_load_explicit(&s->foreign, memory_order_relaxed) : 0;
+    }
+    if (!foreign) {
+        return BURN_OK;
+    }
+    (void)pthread_mutex_lock(&device->lock);
+    burni_stream *other = device->streams;
+    (void)pthread_mutex_unlock(&device->lock);
+    int32_t rc = BURN_OK;
+    for (; other != NULL && rc == BURN_OK; other = other->next) {
+        uint64_t point = atomic_load_explicit(&other->submitted, memory_order_acquire);
+        if (other != stream && point > 0) {
+            rc = device->api->wait(stream->queue, other->queue, point, &stream->sink.err);
+            rc = burni_stream_said(stream, "wait", rc, err);
+        }
+    }
+    return rc;
+}
+
+static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    const burn_device_api *api = stream->device->api;
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        if (s == NULL || s->writer == NULL || s->writer == stream ||
+            atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_SUBMITTED) {
+            continue;
+        }
+        atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
+        int32_t rc =
+            api->wait(stream->queue, s->writer->queue, s->write_point, &stream->sink.err);
+        rc = burni_stream_said(stream, "wait", rc, err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
+    return launch->op->def.effect == BURN_EFFECT_STATE ? wait_for_readers(stream, launch, err)
+                                                       : BURN_OK;
+}
+
+static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch,
+                             burn_operand *operands, const burn_operand *workspace,
+                             const burn_operand *fault, burn_err *err)
+{
+    burn_call call;
+    call.struct_size = sizeof(call);
+    call.operand_stride = sizeof(burn_operand);
+    call.n_in = launch->n_in;
+    call.n_out = launch->n_out;
+    call.n_companion = 0;
+    call.flags = launch->math;
+    call.queue = stream->queue;
+    call.state = launch->resolved->state;
+    call.operands = operands;
+    call.attrs = launch->attrs;
+    call.attrs_size = launch->attrs_size;
+    call.attrs_revision = launch->attrs_size > 0 ? 1 : 0;
+    call.workspace = workspace;
+    call.fault = fault;
+    call.tag = launch->tag;
+    call.err = &stream->sink.err;
+    const burn_row *row = launch->resolved->row;
+    return burni_stream_said(stream, row->name, row->launch(&call), err);
+}
+
+/* The same with its time taken. */
+static int32_t launch_measured(burni_stream *stream, const burni_launch *launch,
+                               burn_operand *operands, const burn_operand *workspace,
+                               const burn_operand *fault, burn_err *err)
+{
+    burni_measure m;
+    burni_profile_before(stream, launch, operands, &m);
+    int32_t rc = launch_kernel(stream, launch, operands, workspace, fault, err);
+    burni_profile_after(stream, &m, rc);
+    return rc;
+}
+
+static void publish(burni_stream *stream, const burni_launch *launch, uint64_t point)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s == NULL) {
+            continue;
+        }
+        if (s->writer != NULL && s->writer != stream) {
+            atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
+        }
+        /* Written only where it changes: the owner of a pending value looks at it without the lock.
+         */
+        if (s->writer != stream) {
+            atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
+        }
+        atomic_store_explicit(&s->write_point, point, memory_order_relaxed);
+        if (s->cause != NULL) {
+            burni_cause_unref(s->cause);
+            s->cause = NULL;
+        }
+        atomic_store_explicit(&s->state, BURNI_SUBMITTED, memory_order_release);
+    }
+}
+
+/* What an asynchronous device needs around a launch: waits, the fault word, the signal. */
+static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
+                         const burn_operand *workspace, burn_err *err)
+{
+    int32_t rc = wait_for_inputs(stream, launch, err);
+    burni_fault *fault = NULL;
+    burn_operand word;
+    word.kind = BURN_ABSENT; /* stays so unless the row may write a word of its own */
+    if (rc == BURN_OK) {
+        rc = burni_fault_for_launch(stream, launch, &fault, &word, err);
+    }
+    if (rc == BURN_OK) {
+        int measured = (burni_stream_way(stream) & BURNI_WAY_MEASURED) != 0;
+        rc = (measured ? launch_measured : launch_kernel)(
+            stream, launch, operands, workspace, word.kind != BURN_ABSENT ? &word : NULL, err);
+    }
+    uint64_t point = 0;
+    if (rc == BURN_OK) {
+        rc = burni_stream_signal(stream, &point, err);
+    }
+    if (rc == BURN_OK) {
+        burni_fault_attach(launch, fault, point);
+        publish(stream, launch, point);
+    }
+    burni_fault_unref(fault);
+    return rc;
+}
+
+/* Memory for the outputs that have none. */
+static int32_t back_outputs(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *s = launch->storages[launch->n_in + j];
+        if (s != NULL && s->block == NULL && burni_storage_back(stream, s, err) != BURN_OK) {
+            return BURN_E_NO_MEMORY;
+        }
+    }
+    return BURN_OK;
+}
+
+static burni_block *take_workspace(burni_stream *stream, const burni_launch *launch,
+                                   burn_operand *workspace, burn_err *err)
+{
+    burni_block *scratch = burni_pool_take(&stream->device->pool, &stream->cache,
+                                           launch->resolved->workspace_bytes, err);
+    if (scratch != NULL) {
+        memset(workspace, 0, sizeof(*workspace));
+        workspace->kind = BURN_TENSOR;
+        workspace->buffer = scratch->page->buffer;
+        workspace->offset = scratch->offset;
+        workspace->data =
+            scratch->page->host != NULL ? scratch->page->host + scratch->offset : NULL;
+    }
+    return scratch;
+}
+
+/* Binds and launches; inside of the guards of the variables that it reads. */
+static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, uint64_t vars,
+                            burn_operand *operands, const burn_operand *workspace, burn_err *err)
+{
+    if (__builtin_expect(vars != 0, 0)) {
+        burni_guard_enter(launch->storages, vars);
+    }
+    bind(launch, operands);
+    int32_t rc;
+    uint32_t way = burni_stream_way(stream);
+    if ((way & BURNI_WAY_QUEUED) != 0) {
+        rc = run_async(stream, launch, operands, workspace, err);
+    } else {
+        rc = __builtin_expect(way != 0, 0)
+                 ? launch_measured(stream, launch, operands, workspace, NULL, err)
+                 : launch_kernel(stream, launch, operands, workspace, NULL, err);
+        if (rc == BURN_OK) {
+            publish(stream, launch, 0);
+        }
+    }
+    if (__builtin_expect(rc != BURN_OK, 0)) {
+        unbind(launch, operands);
+    }
+    if (__builtin_expect(vars != 0, 0)) {
+        burni_guard_leave(launch->storages, vars);
+    }
+    return rc;
+}
+
+/* A kernel did not run: the input that lent its memory has it again. */
+static void undo_reuse(const burni_launch *launch, burni_storage *reused)
+{
+    if (reused != NULL) {
+        burni_storage *out = launch->storages[launch->n_in];
+        reused->block = out->block;
+        out->block = NULL;
+    }
+}
+
+static int32_t refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
+                       burn_err *err)
+{
+    if (rc == BURN_E_UNSUPPORTED && (stream->window <= 1 || burni_fallback_runs(stream))) {
+        return rc;
+    }
+    if (rc == BURN_E_UNSUPPORTED && launch->op->def.decompose != NULL) {
+        burni_fallback(stream, launch);
+        return BURN_OK;
+    }
+    err->code = rc;
+    (void)fail_launch(stream, launch, err);
+    return BURN_OK;
+}
+
+int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+{
+    uint64_t vars = 0;
+    burni_cause *cause = look_at_inputs(launch, &vars);
+    if (__builtin_expect(cause != NULL, 0)) {
+        fail_outputs(launch, cause);
+        return BURN_OK;
+    }
+    burn_err err;
+    err.struct_size = sizeof(err);
+    err.cap = sizeof(err.text);
+    err.text[0] = '\0';
+    err.code = 0;
+    err.op = 0;
+    err.backend_code = 0;
+    burni_storage *reused = launch->resolved->in_place_mask != 0 ? reuse_input(launch) : NULL;
+    if (back_outputs(stream, launch, &err) != BURN_OK) {
+        (void)fail_launch(stream, launch, &err);
+        return BURN_OK;
+    }
+    burn_operand workspace;
+    burni_block *scratch = NULL;
+    if (launch->resolved->workspace_bytes > 0) {
+        scratch = take_workspace(stream, launch, &workspace, &err);
+        if (scratch == NULL) {
+            (void)fail_launch(stream, launch, &err);
+            return BURN_OK;
+        }
+    }
+    int32_t rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL,
+                              &err);
+    if (scratch != NULL) {
+        burni_pool_give(&stream->cache, scratch);
+    }
+    stream->n_launched++;
+    if (__builtin_expect(rc != BURN_OK, 0)) {
+        undo_reuse(launch, reused);
+        return refused(stream, launch, rc, &err);
+    }
+    return BURN_OK;
+}
+
+/*
+ * The short way, for the many small calls of a program that waits for nothing: a device that has
+ * finished when the kernel returns, window 1, one output of its own, no workspace, inputs that are
+ * fine and nobody's variables. 0: the long way is needed, and nothing was done.
+ */
+static int is_short(const burni_stream *stream, const burni_launch *launch)
+{
+    uint32_t n_in = launch->n_in;
+    if (burni_stream_way(stream) != 0 || launch->n_out != 1 || launch->storages[n_in] == NULL ||
+        (launch->moved | launch->overwrite) != 0 || launch->resolved->workspace_bytes > 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        const burni_storage *s = launch->storages[i];
+        if (s == NULL) {
+            continue;
+        }
+        int32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
+        if (state != BURNI_SUBMITTED || burni_is_var(s)) {
+            return 0;
+        }
+    }
+    return !burni_is_var(launch->storages[n_in]) && launch->storages[n_in]->block == NULL;
+}
+
+static int32_t run_short(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+{
+    burni_storage *out = launch->storages[launch->n_in];
+    burn_err err;
+    if (burni_storage_back(stream, out, NULL) != BURN_OK) {
+        return burni_launch_run(stream, launch, operands); /* which asks again, and says why */
+    }
+    bind(launch, operands);
+    err.struct_size = sizeof(err);
+    err.cap = sizeof(err.text);
+    err.text[0] = '\0';
+    int32_t rc = launch_kernel(stream, launch, operands, NULL, NULL, &err);
+    stream->n_launched++;
+    if (__builtin_expect(rc != BURN_OK, 0)) {
+        unbind(launch, operands);
+        return refused(stream, launch, rc, &err);
+    }
+    atomic_store_explicit(&out->writer, stream, memory_order_relaxed);
+    atomic_store_explicit(&out->state, BURNI_SUBMITTED, memory_order_release);
+    return BURN_OK;
+}
+
+int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
+                             burn_operand *operands)
+{
+    return is_short(stream, launch) ? run_short(stream, launch, operands)
+                                    : burni_launch_run(stream, launch, operands);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * launch.h - running one launch on its stream.
+ *
+ * A launch comes from a call (window 1), from a record, or from a decomposition that takes a
+ * record's place. The caller is the stream's owner, or holds its lock.
+ */
+#ifndef BURN_CORE_EXEC_LAUNCH_H
+#define BURN_CORE_EXEC_LAUNCH_H
+
+#include "exec/stream.h"
+
+/*
+ * Takes memory for the outputs, waits for the inputs, launches and publishes. Failures mark the
+ * outputs; BURN_E_UNSUPPORTED of a kernel is returned where the caller can decompose.
+ * `operands` are bound to memory; after an error they are as before.
+ */
+int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands);
+/* The same for a call that runs at once: by a short way where nothing can be in its way. */
+int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
+                             burn_operand *operands);
+
+#endif /* BURN_CORE_EXEC_LAUNCH_H */
