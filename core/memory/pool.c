@@ -125,7 +125,13 @@ static void cut(burni_pool *pool, burni_page *page, burni_block *block)
     (void)pthread_mutex_unlock(&pool->lock);
 }
 
-static burni_block *cut_small(burni_pool *pool, burni_cache *cache, uint32_t klass, burn_err *err)
+/* Small and medium blocks are cut from pages of their own: a few scalars would halve a page. */
+static burni_page **open_page_for(burni_cache *cache, uint64_t bytes)
+{
+    return &cache->open_pages[bytes > BURNI_SMALL_BLOCK];
+}
+
+static burni_block *cut_block(burni_pool *pool, burni_cache *cache, uint32_t klass, burn_err *err)
 {
     uint64_t align = pool->limits.suballoc_align > 64 ? pool->limits.suballoc_align : 64;
     uint64_t bytes = (burni_pool_class_bytes(klass) + align - 1) & ~(align - 1);
@@ -133,7 +139,8 @@ static burni_block *cut_small(burni_pool *pool, burni_cache *cache, uint32_t kla
     if (block == NULL) {
         return NULL;
     }
-    burni_page *page = cache->open_page;
+    burni_page **open = open_page_for(cache, burni_pool_class_bytes(klass));
+    burni_page *page = *open;
     if (page == NULL || page->used + bytes > page->bytes) {
         page = page_new(pool, BURNI_PAGE, 1, err);
         if (page == NULL) {
@@ -141,10 +148,10 @@ static burni_block *cut_small(burni_pool *pool, burni_cache *cache, uint32_t kla
             return NULL;
         }
         (void)pthread_mutex_lock(&pool->lock);
-        if (cache->open_page != NULL) {
-            cache->open_page->open = 0;
+        if (*open != NULL) {
+            (*open)->open = 0;
         }
-        cache->open_page = page;
+        *open = page;
         (void)pthread_mutex_unlock(&pool->lock);
     }
     cut(pool, page, block);
@@ -190,15 +197,15 @@ static burni_block *take_slow(burni_pool *pool, burni_cache *cache, uint32_t kla
     if (block != NULL) {
         return block;
     }
-    int small =
-        burni_pool_class_bytes(klass) <= BURNI_SMALL_BLOCK && pool->limits.suballoc_align != 0;
+    int is_cut =
+        burni_pool_class_bytes(klass) <= BURNI_MEDIUM_BLOCK && pool->limits.suballoc_align != 0;
     /* A first failure is no error yet, so the caller's sink stays untouched. */
     burn_err first = BURN_ERR_INIT;
-    block = small ? cut_small(pool, cache, klass, &first) : whole_page(pool, klass, &first);
+    block = is_cut ? cut_block(pool, cache, klass, &first) : whole_page(pool, klass, &first);
     if (block == NULL) {
         /* Trim and try once more before the tensor fails. */
         burni_pool_trim(pool, cache);
-        block = small ? cut_small(pool, cache, klass, err) : whole_page(pool, klass, err);
+        block = is_cut ? cut_block(pool, cache, klass, err) : whole_page(pool, klass, err);
     }
     return block;
 }
@@ -288,11 +295,13 @@ void burni_pool_trim(burni_pool *pool, burni_cache *cache)
         p->idle = 0;
     }
     visit_all(pool, cache, 0);
-    /* The open page stays open while something on it is in use: its rest would be lost. */
-    burni_page *open = cache->open_page;
-    if (open != NULL && open->idle == open->blocks) {
-        open->open = 0;
-        cache->open_page = NULL;
+    /* An open page stays open while something on it is in use: its rest would be lost. */
+    for (int i = 0; i < 2; i++) {
+        burni_page *open = cache->open_pages[i];
+        if (open != NULL && open->idle == open->blocks) {
+            open->open = 0;
+            cache->open_pages[i] = NULL;
+        }
     }
     visit_all(pool, cache, 1);
     for (burni_page **link = &pool->pages; *link != NULL;) {

@@ -5,8 +5,9 @@
  * Bookkeeping is outside the memory (which may be opaque). A block freed on the stream that owns it
  * is reused at once, in queue order; one freed elsewhere, or used by several streams, waits in the
  * device's shared list until every stream has passed what it had submitted by then. Sizes come in
- * four steps per power of two, so at most a quarter is wasted. Blocks above BURNI_SMALL_BLOCK are
- * pages of their own. Nothing here synchronises with the device.
+ * four steps per power of two, so at most a quarter is wasted. Blocks above BURNI_MEDIUM_BLOCK are
+ * pages of their own; smaller ones share pages, which are as large as a huge page of a CPU, since a
+ * matrix in small pages costs a product a tenth. Nothing here synchronises with the device.
  */
 #ifndef BURN_CORE_MEMORY_POOL_H
 #define BURN_CORE_MEMORY_POOL_H
@@ -16,9 +17,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define BURNI_N_CLASSES   160
-#define BURNI_SMALL_BLOCK (256u * 1024u)
-#define BURNI_PAGE        (2u * 1024u * 1024u)
+#define BURNI_N_CLASSES    160
+#define BURNI_SMALL_BLOCK  (256u * 1024u)
+#define BURNI_MEDIUM_BLOCK (1024u * 1024u)
+#define BURNI_PAGE         (2u * 1024u * 1024u)
 
 typedef struct burni_page {
     burn_buffer *buffer;
@@ -47,7 +49,7 @@ typedef struct burni_block {
  * `given_back`: bytes of this cache that were freed elsewhere. In use is in_use - given_back. */
 typedef struct burni_cache {
     burni_block *free[BURNI_N_CLASSES];
-    burni_page *open_page; /* the page that small blocks are cut from */
+    burni_page *open_pages[2]; /* the pages that small and medium blocks are cut from */
     _Atomic int64_t in_use;
     _Atomic int64_t peak;
     _Atomic int64_t given_back;

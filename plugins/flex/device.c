@@ -154,6 +154,14 @@ static int32_t device_memory_info(burn_backend_device *dev, uint64_t *out_free,
     return BURN_OK;
 }
 
+/* Whole huge pages if little is wasted, since the kernel backs what is left with small ones. */
+static uint64_t mapped_size(uint64_t bytes)
+{
+    uint64_t size = (bytes + 4095) & ~UINT64_C(4095);
+    uint64_t left = size % HUGE_PAGE;
+    return left >= HUGE_PAGE / 2 ? size - left + HUGE_PAGE : size;
+}
+
 /*
  * Large memory: mapped at a huge-page border, so that the kernel may back it with huge pages. More
  * than the machine has is refused here (and by the kernel's own accounting): written to, it would
@@ -161,7 +169,7 @@ static int32_t device_memory_info(burn_backend_device *dev, uint64_t *out_free,
  */
 static int map_pages(burn_buffer *buffer, uint64_t bytes)
 {
-    uint64_t size = (bytes + 4095) & ~UINT64_C(4095);
+    uint64_t size = mapped_size(bytes);
     uint64_t total = total_memory();
     if (size < bytes || size > (uint64_t)PTRDIFF_MAX - HUGE_PAGE || (total > 0 && size > total)) {
         return 0;
@@ -210,7 +218,7 @@ static int32_t device_alloc(burn_backend_device *dev, uint32_t kind, uint64_t by
     }
     memset(buffer, 0, sizeof(*buffer));
     buffer->bytes = bytes;
-    int done = bytes >= HUGE_PAGE ? map_pages(buffer, bytes) : take_heap(buffer, bytes);
+    int done = bytes > HUGE_PAGE / 2 ? map_pages(buffer, bytes) : take_heap(buffer, bytes);
     if (done == 0) {
         flex_host->free(buffer);
         return flex_fail(err, BURN_E_NO_MEMORY, "flex: no memory for %llu bytes",

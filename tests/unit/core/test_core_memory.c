@@ -180,6 +180,29 @@ static void test_trim_gives_pages_back(void **state)
     burn_release(kept);
 }
 
+/* Tensors of 1 MiB share pages with each other, not with the small ones between them. */
+static void test_medium_blocks_share_pages(void **state)
+{
+    (void)state;
+    enum { PAIRS = 16 };
+    burn_memory_trim(dev);
+    burn_memory before = report();
+    burn_scope_begin();
+    burn_tensor *large[PAIRS];
+    burn_tensor *small[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        large[i] = burn_ones(dev, BURN_F32, 1, DIMS(256 * 1024));
+        small[i] = burn_add(VEC(i), VEC(1));
+        check_first(large[i], 1);
+    }
+    assert_true(report().reserved <= before.reserved + (PAIRS + 4) * 1024 * 1024);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK(small[i], i + 1);
+        CHECK(burn_slice(large[i], 0, 256 * 1024 - 1, 256 * 1024, 1), 1);
+    }
+    burn_scope_end();
+}
+
 /* A limit fails the tensor that goes over it, says so, and nothing else. */
 static void test_a_limit(void **state)
 {
@@ -241,6 +264,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_B244_alternating_sizes),
         CORE_TEST(test_B244_short_lived_threads),
         CORE_TEST(test_trim_gives_pages_back),
+        CORE_TEST(test_medium_blocks_share_pages),
         CORE_TEST(test_a_limit),
         CORE_TEST(test_a_limit_and_variables),
     };
