@@ -25,6 +25,8 @@
 #define FETCH_FLOATS 32
 /* Floats of C that the direct way finishes at a time. */
 #define HOT_FLOATS (INT64_C(1) << 17)
+/* Columns of B from which on it pays to lay A's panels along k first. */
+#define TURN_COLUMNS 256
 /* Work that is worth waking a thread. */
 #define PARALLEL_WORK (INT64_C(64) * 64 * 64)
 
@@ -225,7 +227,8 @@ static void move_tile(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, 
 static void run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t, int64_t i0,
                      int64_t rows, int64_t j0, int64_t n, int64_t k0, flex_tile_fn fn)
 {
-    int64_t nr = fn == kernels->tile[rows][1] ? kernels->nr / 2 : kernels->nr;
+    int half = fn == kernels->tile[rows][1] || fn == kernels->turned[rows][1];
+    int64_t nr = half ? kernels->nr / 2 : kernels->nr;
     float scratch[FLEX_MR_MAX * FLEX_NR_MAX];
     float init[FLEX_NR_MAX];
     float init_rows[FLEX_MR_MAX];
@@ -278,9 +281,15 @@ static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_
     t->ldb = kernels->nr;
 }
 
-static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int64_t rows, int64_t n)
+static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
 {
-    return kernels->tile[rows][n <= (int64_t)kernels->nr / 2 ? 1 : 2];
+    int v = n <= (int64_t)kernels->nr / 2 ? 1 : 2;
+    return turned ? kernels->turned[rows][v] : kernels->tile[rows][v];
+}
+
+static int has_rows_along_k(const flex_gemm *g)
+{
+    return g->acs == 1 || g->k == 1;
 }
 
 /*
@@ -300,20 +309,21 @@ static int64_t tile_height(int64_t m, uint32_t mr)
     return (rows + parts - 1) / parts;
 }
 
-/* A's rows lie along k: each panel of B serves all rows. */
+/* A's rows lie along k, or its columns along the rows: each panel of B serves all rows. */
 static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
+    int turned = !has_rows_along_k(g);
     int64_t height = tile_height(g->m, kernels->mr);
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     for (int64_t j = j0; j < j1; j += kernels->nr) {
         int64_t n = min64(kernels->nr, j1 - j);
-        flex_tile t = {.kc = kc, .ars = g->ars};
+        flex_tile t = {.kc = kc, .ars = turned ? g->acs : g->ars};
         direct_b(g, kernels, &t, j, n, k0, panel);
         for (int64_t i = 0; i < g->m; i += height) {
             int64_t rows = min64(height, g->m - i);
-            t.a = g->a + i * g->ars + k0;
-            run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
+            t.a = g->a + i * g->ars + k0 * g->acs;
+            run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, turned, rows, n));
         }
     }
 }
@@ -365,7 +375,7 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
         if (rows_first || step % inner == 0) {
             direct_b(g, kernels, &t, j, n, k0, panel);
         }
-        run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, rows, n));
+        run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, 0, rows, n));
     }
 }
 
@@ -375,7 +385,7 @@ static void direct_block(const flex_gemm *g, int64_t j0, int64_t j1)
     int64_t k0 = 0;
     do {
         int64_t kc = min64(FLEX_GEMM_KC, g->k - k0);
-        if (g->acs == 1 || g->k == 1) {
+        if (has_rows_along_k(g) || (g->ars == 1 && j1 - j0 <= TURN_COLUMNS)) {
             direct_rows(g, j0, j1, k0, kc);
         } else {
             direct_turned(g, j0, j1, k0, kc);

@@ -31,7 +31,10 @@ typedef struct flex_fetch {
     int64_t n;
 } flex_fetch;
 
-/* One tile. A's rows are `ars` apart and dense along k; rows of B and of C are dense, too. */
+/*
+ * One tile. A's rows are `ars` apart and dense along k, or, for `turned`, its columns are and dense
+ * along the rows; rows of B and of C are dense, too.
+ */
 typedef struct flex_tile {
     int64_t kc;
     const float *a;
@@ -57,6 +60,7 @@ typedef struct flex_gemm_kernels {
     flex_tile_fn strip;
     /* tile[rows][v]: rows 1..mr, v = 1 for nr/2 columns, 2 for nr; A and B as they lie. */
     flex_tile_fn tile[FLEX_MR_MAX + 1][3];
+    flex_tile_fn turned[FLEX_MR_MAX + 1][3];
     /* dst[k * ld + j] = rows[j][k] for j < n; zero for n <= j < ld. */
     void (*pack_rows)(float *dst, int64_t ld, const float *const *rows, int64_t n, int64_t kc);
     /* dst[k * ld + j] = src[k * stride + j] for j < n; zero for n <= j < ld. */

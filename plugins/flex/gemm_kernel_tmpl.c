@@ -222,6 +222,14 @@ static void strip(const flex_tile *t)
     static void tile_##rows##_2(const flex_tile *t)                                                \
     {                                                                                              \
         tile(rows, 2, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
+    }                                                                                              \
+    static void turned_##rows##_1(const flex_tile *t)                                              \
+    {                                                                                              \
+        tile(rows, 1, 1, t->ars, t->ldb, FETCH_NONE, t);                                           \
+    }                                                                                              \
+    static void turned_##rows##_2(const flex_tile *t)                                              \
+    {                                                                                              \
+        tile(rows, 2, 1, t->ars, t->ldb, FETCH_NONE, t);                                           \
     }
 ROWS(TILE_FN)
 
@@ -334,7 +342,8 @@ static void pack_runs(float *dst, int64_t ld, const float *src, const int64_t *o
     }
 }
 
-#define TILE_ENTRY(rows) [rows] = {0, tile_##rows##_1, tile_##rows##_2},
+#define TILE_ENTRY(rows)   [rows] = {0, tile_##rows##_1, tile_##rows##_2},
+#define TURNED_ENTRY(rows) [rows] = {0, turned_##rows##_1, turned_##rows##_2},
 #define KERNELS_NAME_OF(isa) flex_gemm_kernels_##isa
 #define KERNELS_NAME(isa) KERNELS_NAME_OF(isa)
 
@@ -344,6 +353,7 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .packed = packed,
     .strip = strip,
     .tile = {ROWS(TILE_ENTRY)},
+    .turned = {ROWS(TURNED_ENTRY)},
     .pack_rows = pack_rows,
     .pack_copy = pack_copy,
     .pack_panels = pack_panels,

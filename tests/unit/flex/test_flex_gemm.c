@@ -139,30 +139,46 @@ static void test_sums(void **state)
     }
 }
 
+/* Both ways of laying out the operands, and the first rows alone, give the same bits. */
+static void check_layouts(int64_t m, int64_t n, int64_t k, int turn_b)
+{
+    product plain = make(m, n, k, 0, 0, 1);
+    flex_gemm_serial(&plain.g, plain.memory);
+    product turned = make(m, n, k, 1, turn_b, 2);
+    for (int64_t i = 0; i < m * k; i++) {
+        turned.a[i % k * m + i / k] = plain.a[i];
+    }
+    for (int64_t i = 0; i < k * n; i++) {
+        turned.b[turn_b ? i % n * k + i / n : i] = plain.b[i];
+    }
+    flex_gemm_parallel(&turned.g, turned.memory, 2);
+    assert_memory_equal(plain.c, turned.c, (size_t)(m * n) * sizeof(float));
+    /* The first rows alone, so that other tiles and another way compute them. */
+    flex_gemm few = plain.g;
+    few.m = few.m > 3 ? 3 : few.m;
+    few.c = turned.c;
+    flex_gemm_serial(&few, turned.memory);
+    assert_memory_equal(plain.c, turned.c, (size_t)(few.m * few.n) * sizeof(float));
+    drop(&plain);
+    drop(&turned);
+}
+
 static void test_bits_do_not_depend_on_threads_or_layout(void **state)
 {
     (void)state;
     for (int s = 0; s < N_SHAPES; s++) {
-        product plain = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 0, 1);
-        flex_gemm_serial(&plain.g, plain.memory);
-        product turned = make(shapes[s][0], shapes[s][1], shapes[s][2], 1, 1, 2);
-        const flex_gemm *g = &plain.g;
-        for (int64_t i = 0; i < g->m * g->k; i++) {
-            turned.a[i % g->k * g->m + i / g->k] = plain.a[i];
-        }
-        for (int64_t i = 0; i < g->k * g->n; i++) {
-            turned.b[i % g->n * g->k + i / g->n] = plain.b[i];
-        }
-        flex_gemm_parallel(&turned.g, turned.memory, 2);
-        assert_memory_equal(plain.c, turned.c, (size_t)(g->m * g->n) * sizeof(float));
-        /* The first rows alone, so that other tiles and another way compute them. */
-        flex_gemm few = plain.g;
-        few.m = few.m > 3 ? 3 : few.m;
-        few.c = turned.c;
-        flex_gemm_serial(&few, turned.memory);
-        assert_memory_equal(plain.c, turned.c, (size_t)(few.m * few.n) * sizeof(float));
-        drop(&plain);
-        drop(&turned);
+        check_layouts(shapes[s][0], shapes[s][1], shapes[s][2], 1);
+    }
+}
+
+/* Tiles of each height, whole and half as wide. */
+static void test_bits_of_each_height(void **state)
+{
+    (void)state;
+    for (int64_t m = 1; m <= FLEX_MR_MAX + 1; m++) {
+        check_layouts(m, 16, 33, 0);
+        check_layouts(m, 40, 9, 0);
+        check_layouts(m, 300, 20, 0);
     }
 }
 
@@ -308,6 +324,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
+        cmocka_unit_test(test_bits_of_each_height),
         cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),
         cmocka_unit_test(test_epilogue_follows_segments),
         cmocka_unit_test(test_a_smaller_product_needs_no_more_memory),
