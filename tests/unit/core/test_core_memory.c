@@ -131,7 +131,7 @@ static void *short_life(void *arg)
 static void test_B244_short_lived_threads(void **state)
 {
     (void)state;
-    burn_memory first;
+    burn_memory first = {0};
     assert_int_equal(pthread_barrier_init(&together, NULL, 2), 0);
     for (int i = 0; i < 300; i++) {
         pthread_t threads[2];
