@@ -26,6 +26,15 @@ BURN_FOREACH_FUSED_OP(FUSED_DECLARE)
 /* Rows for flex; op ids are filled in. [init] */
 const burn_row *fused_flex_rows(uint32_t *n);
 
+/* Gives a tensor of a sample these values, repeated; where they are far from 1, without gradients. */
+static inline void fused_sample_values(burn_sample *s, uint32_t i, uint32_t n, const double *values)
+{
+    s->in[i].fill = BURN_FILL_VALUES;
+    s->in[i].n_values = n;
+    s->in[i].values = values;
+    s->flags |= BURN_SAMPLE_NO_GRAD;
+}
+
 /* A half float as f32, anything else as it is; and back. For decompositions. */
 static inline burn_value *fused_widen(const burn_builder *b, burn_value *x)
 {

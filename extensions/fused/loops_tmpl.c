@@ -3,19 +3,22 @@
  * loops_tmpl.c - the loops of loops.h, compiled once per instruction set (ISA names the table).
  *
  * Plain C that compilers turn into vectors: no branches, no calls of libm, sums in a fixed number
- * of lanes, so that bits depend on the instruction set only. exp is 2^n e^r with a polynomial of
- * degree 6 in r; erf is Abramowitz and Stegun 7.1.26, good to 1.5e-7, which gelu halves.
+ * of lanes, so that bits depend on the instruction set only. Statistics of rows are in f64. exp is
+ * 2^n e^r with a polynomial of degree 6 in r; erf is Abramowitz and Stegun 7.1.26, good to 1.5e-7,
+ * which gelu halves.
  */
 #include "loops.h"
 
 #include <math.h>
 #include <string.h>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)
 #define INLINE      static inline __attribute__((always_inline))
-
-enum { LANES = 16 };
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -33,12 +36,11 @@ INLINE int32_t float_to_bits(float x)
     return bits;
 }
 
-/* e^x; below -87 it is e^-87, which is as good as nothing here. NaN gives NaN. */
+/* e^x for x up to 0 (or NaN): subnormal below -87.3 and 0 from -104 on. 2^n is two factors. */
 INLINE float exp_of(float x)
 {
     const float magic = 12582912.0F; /* 1.5 * 2^23: adding it rounds to a whole number */
-    float clipped = x > 88.0F ? 88.0F : x;
-    clipped = clipped < -87.0F ? -87.0F : clipped;
+    float clipped = x < -105.0F ? -105.0F : x;
     float shifted = clipped * 1.44269504F + magic;
     float n = shifted - magic;
     float r = clipped - n * 0.693359375F;
@@ -50,14 +52,20 @@ INLINE float exp_of(float x)
     p = p * r + 0.5F;
     p = p * r + 1.0F;
     p = p * r + 1.0F;
-    /* 2^n: the whole number is in the low bits of `shifted`. */
-    int32_t exponent = (float_to_bits(shifted) - 0x4B400000 + 127) << 23;
-    return p * bits_to_float(exponent);
+    /* The whole number is in the low bits of `shifted`. */
+    int32_t whole = float_to_bits(shifted) - 0x4B400000;
+    int32_t half = whole >> 1;
+    float low = bits_to_float((int32_t)((uint32_t)(half + 127) << 23));
+    float high = bits_to_float((int32_t)((uint32_t)(whole - half + 127) << 23));
+    return p * low * high;
 }
 
+/* e^x / (1 + e^x) below 0: what gets small is the numerator, which ends at 0. */
 INLINE float sigmoid_of(float x)
 {
-    return 1.0F / (1.0F + exp_of(-x));
+    float e = exp_of(-fabsf(x));
+    float top = x < 0.0F ? e : 1.0F;
+    return top / (1.0F + e);
 }
 
 INLINE float gelu_of(float x)
@@ -160,28 +168,88 @@ static void lion_f64(double *param, double *m, const double *from_param, const d
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Sum of squares about `mean` when `square`, else the sum; long rows in pieces, summed in double.
- */
-INLINE double sum_row(const float *x, float mean, int square, int64_t n)
+/* Eight doubles; floats are widened before anything is summed, so that squares do not overflow. */
+typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
+
+enum { WIDTH = 8 };
+
+INLINE floats load(const float *x)
 {
-    double total = 0.0;
-    for (int64_t start = 0; start < n; start += 1024) {
-        int64_t end = n - start < 1024 ? n : start + 1024;
-        float lane[LANES] = {0.0F};
-        int64_t k = start;
-        for (; k + LANES <= end; k += LANES) {
-            for (int64_t l = 0; l < LANES; l++) {
-                float d = x[k + l] - mean;
-                lane[l] += square ? d * d : d;
-            }
-        }
-        for (int64_t l = 0; k + l < end; l++) {
-            float d = x[k + l] - mean;
-            lane[l] += square ? d * d : d;
-        }
-        for (int64_t l = 0; l < LANES; l++) {
-            total += (double)lane[l];
-        }
+    floats value;
+    memcpy(&value, x, sizeof(value));
+    return value;
+}
+
+INLINE void store(float *y, floats value)
+{
+    memcpy(y, &value, sizeof(value));
+}
+
+/* gcc 12 makes three instructions of a conversion by vectors of 512 bits. */
+INLINE doubles widen(floats x)
+{
+#if defined(__AVX512F__)
+    return (doubles)_mm512_cvtps_pd((__m256)x);
+#else
+    return __builtin_convertvector(x, doubles);
+#endif
+}
+
+INLINE floats narrow(doubles x)
+{
+#if defined(__AVX512F__)
+    return (floats)_mm512_cvtpd_ps((__m512d)x);
+#else
+    return __builtin_convertvector(x, floats);
+#endif
+}
+
+INLINE double fold(doubles a, doubles b)
+{
+    doubles both = a + b;
+    double low = (both[0] + both[4]) + (both[1] + both[5]);
+    double high = (both[2] + both[6]) + (both[3] + both[7]);
+    return low + high;
+}
+
+/* out = x + y; returns the sum of out. */
+INLINE double add_row(float *out, const float *x, const float *y, int64_t n)
+{
+    doubles a = {0.0};
+    doubles b = {0.0};
+    int64_t k = 0;
+    for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
+        floats p = load(x + k) + load(y + k);
+        floats q = load(x + k + WIDTH) + load(y + k + WIDTH);
+        store(out + k, p);
+        store(out + k + WIDTH, q);
+        a += widen(p);
+        b += widen(q);
+    }
+    double total = fold(a, b);
+    for (; k < n; k++) {
+        out[k] = x[k] + y[k];
+        total += (double)out[k];
+    }
+    return total;
+}
+
+INLINE double sum_squares(const float *x, double mean, int64_t n)
+{
+    doubles a = {0.0};
+    doubles b = {0.0};
+    int64_t k = 0;
+    for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
+        doubles p = widen(load(x + k)) - mean;
+        doubles q = widen(load(x + k + WIDTH)) - mean;
+        a += p * p;
+        b += q * q;
+    }
+    double total = fold(a, b);
+    for (; k < n; k++) {
+        double d = (double)x[k] - mean;
+        total += d * d;
     }
     return total;
 }
@@ -189,18 +257,16 @@ INLINE double sum_row(const float *x, float mean, int square, int64_t n)
 static void add_norm(float *out, const float *x, const float *y, const float *gamma,
                      const float *beta, double eps, int64_t n)
 {
-    for (int64_t k = 0; k < n; k++) {
-        out[k] = x[k] + y[k];
+    double mean = add_row(out, x, y, n) / (double)n;
+    double variance = sum_squares(out, mean, n) / (double)n;
+    double scale = 1.0 / sqrt(variance + eps);
+    int64_t k = 0;
+    for (; k + WIDTH <= n; k += WIDTH) {
+        floats normal = narrow((widen(load(out + k)) - mean) * scale);
+        store(out + k, normal * load(gamma + k) + load(beta + k));
     }
-    /* The mean is taken twice: what rounding left of the first shows in the second. */
-    double first = sum_row(out, 0.0F, 0, n) / (double)n;
-    double mean = (double)(float)first + sum_row(out, (float)first, 0, n) / (double)n;
-    float centre = (float)mean;
-    double variance = sum_row(out, centre, 1, n) / (double)n;
-    float rest = (float)(mean - (double)centre);
-    float scale = (float)(1.0 / sqrt(variance + eps));
-    for (int64_t k = 0; k < n; k++) {
-        out[k] = ((out[k] - centre) - rest) * scale * gamma[k] + beta[k];
+    for (; k < n; k++) {
+        out[k] = (float)(((double)out[k] - mean) * scale) * gamma[k] + beta[k];
     }
 }
 

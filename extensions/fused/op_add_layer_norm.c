@@ -105,21 +105,38 @@ typedef struct norm_sample {
     uint32_t n_axes;
     uint32_t wrong; /* 1: y, 2: gamma has another shape */
     int32_t error;
+    uint32_t far; /* 1: x is beyond what f32 can square, 2: it has NaN and an infinity */
 } norm_sample;
 
 static const norm_sample table[] = {
-    {"rows", 2, {5, 7}, 1, 0, 0},
-    {"two axes", 4, {2, 3, 4, 5}, 2, 0, 0},
-    {"all axes", 2, {3, 4}, 2, 0, 0},
-    {"around a vector", 2, {3, 17}, 1, 0, 0},
-    {"several vectors", 2, {4, 129}, 1, 0, 0},
-    {"a long row", 2, {2, 513}, 1, 0, 0},
-    {"no rows", 2, {0, 4}, 1, 0, 0},
-    {"empty rows", 2, {3, 0}, 1, 0, 0},
-    {"y of another shape", 2, {3, 4}, 1, 1, BURN_E_SHAPE},
-    {"gamma of another shape", 2, {3, 4}, 1, 2, BURN_E_SHAPE},
-    {"no axes", 2, {3, 4}, 0, 0, BURN_E_INVALID},
+    {"rows", 2, {5, 7}, 1, 0, 0, 0},
+    {"two axes", 4, {2, 3, 4, 5}, 2, 0, 0, 0},
+    {"all axes", 2, {3, 4}, 2, 0, 0, 0},
+    {"around a vector", 2, {3, 17}, 1, 0, 0, 0},
+    {"several vectors", 2, {4, 129}, 1, 0, 0, 0},
+    {"a long row", 2, {2, 513}, 1, 0, 0, 0},
+    {"no rows", 2, {0, 4}, 1, 0, 0, 0},
+    {"empty rows", 2, {3, 0}, 1, 0, 0, 0},
+    {"y of another shape", 2, {3, 4}, 1, 1, BURN_E_SHAPE, 0},
+    {"gamma of another shape", 2, {3, 4}, 1, 2, BURN_E_SHAPE, 0},
+    {"no axes", 2, {3, 4}, 0, 0, BURN_E_INVALID, 0},
+    {"squares beyond f32", 2, {3, 21}, 1, 0, 0, 1},
+    {"one row with NaN, one with an infinity", 2, {3, 5}, 1, 0, 0, 2},
 };
+
+static const double far_values[] = {1e20, -1e20, 2e20, -2e20};
+/* The third row is an ordinary one. */
+static const double row_values[] = {1, 2, (double)NAN, 4, 5,  1, 2,    3,
+                                    4, -(double)INFINITY, 7, -2, 3, 9, 1e-40};
+
+static void give_values(burn_sample *out, const norm_sample *s)
+{
+    if (s->far == 1) {
+        fused_sample_values(out, 0, (uint32_t)BURN_COUNT(far_values), far_values);
+    } else if (s->far == 2) {
+        fused_sample_values(out, 0, (uint32_t)BURN_COUNT(row_values), row_values);
+    }
+}
 
 static int32_t samples(uint32_t i, burn_sample *out)
 {
@@ -136,6 +153,7 @@ static int32_t samples(uint32_t i, burn_sample *out)
     burn_sample_begin(out, s->name, 64.0, 4096.0);
     burn_sample_attrs(out, &a, (uint32_t)sizeof(a));
     burn_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, s->rank, s->dims);
+    give_values(out, s);
     burn_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, s->wrong == 1 ? 1 : s->rank,
                        s->wrong == 1 ? other : s->dims);
     burn_sample_tensor(out, 2, 0, BURN_FILL_NORMAL, s->wrong == 2 ? 1 : s->n_axes,

@@ -8,6 +8,8 @@
  */
 #include "fused_plugin.h"
 
+#include <math.h>
+
 enum { PARAM = 0, GRAD = 1, MOMENT = 2, RATE = 3 };
 
 static const char name[] = "fused.lion_step";
@@ -82,17 +84,22 @@ typedef struct lion_sample {
     double weight_decay;
     uint32_t wrong; /* the gradient has another shape */
     int32_t error;
+    uint32_t special; /* 1: NaN, infinities and the like as gradients; 2: zeros */
 } lion_sample;
 
 static const lion_sample table[] = {
-    {"plain", 2, {3, 5}, 0.1, 0.9, 0.0, 0, 0},
-    {"weight decay", 1, {17}, 0.01, 0.9, 0.1, 0, 0},
-    {"several vectors", 1, {513}, 0.125, 0.5, 0.25, 0, 0},
-    {"scalar", 0, {0}, 0.5, 0.9, 0.0, 0, 0},
-    {"empty", 2, {0, 3}, 0.5, 0.9, 0.0, 0, 0},
-    {"beta out of range", 1, {3}, 0.1, 1.0, 0.0, 0, BURN_E_INVALID},
-    {"a gradient of another shape", 2, {3, 5}, 0.1, 0.9, 0.0, 1, BURN_E_SHAPE},
+    {"plain", 2, {3, 5}, 0.1, 0.9, 0.0, 0, 0, 0},
+    {"weight decay", 1, {17}, 0.01, 0.9, 0.1, 0, 0, 0},
+    {"several vectors", 1, {513}, 0.125, 0.5, 0.25, 0, 0, 0},
+    {"scalar", 0, {0}, 0.5, 0.9, 0.0, 0, 0, 0},
+    {"empty", 2, {0, 3}, 0.5, 0.9, 0.0, 0, 0, 0},
+    {"beta out of range", 1, {3}, 0.1, 1.0, 0.0, 0, BURN_E_INVALID, 0},
+    {"a gradient of another shape", 2, {3, 5}, 0.1, 0.9, 0.0, 1, BURN_E_SHAPE, 0},
+    {"special gradients", 1, {67}, 0.1, 0.9, 0.1, 0, 0, 1},
+    {"zeros as gradients", 1, {19}, 0.1, 0.9, 0.1, 0, 0, 2},
 };
+
+static const double zeros[] = {0.0, -0.0, (double)NAN, 0.0};
 
 static int32_t samples(uint32_t i, burn_sample *out)
 {
@@ -111,6 +118,13 @@ static int32_t samples(uint32_t i, burn_sample *out)
     /* Away from 0, with the moment's share smaller: rounding must not turn a sign. */
     burn_sample_tensor(out, GRAD, 0, BURN_FILL_NONZERO, s->wrong ? 1 : s->rank, s->dims);
     burn_sample_tensor(out, MOMENT, 0, BURN_FILL_NORMAL, s->rank, s->dims);
+    if (s->special == 1) {
+        out->in[GRAD].fill = BURN_FILL_SPECIAL;
+        out->in[MOMENT].fill = BURN_FILL_NONZERO;
+    } else if (s->special == 2) {
+        fused_sample_values(out, GRAD, (uint32_t)BURN_COUNT(zeros), zeros);
+        fused_sample_values(out, MOMENT, 2, zeros);
+    }
     burn_sample_number(out, RATE, BURN_F64, s->lr);
     if (s->error != BURN_OK) {
         burn_sample_error(out, s->error);

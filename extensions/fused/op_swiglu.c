@@ -67,19 +67,27 @@ typedef struct swiglu_sample {
     int64_t dims[2][3];
     uint32_t flags;
     int32_t error;
+    uint32_t special; /* 1: NaN, infinities and the like; 2: where exp ends; 3: special ups */
 } swiglu_sample;
 
 static const swiglu_sample table[] = {
-    {"matrix", {2, 2}, {{3, 5}, {3, 5}}, 0, 0},
-    {"vector", {1, 1}, {{17}, {17}}, 0, 0},
-    {"around a vector", {1, 1}, {{63}, {63}}, 0, 0},
-    {"several vectors", {2, 2}, {{5, 513}, {5, 513}}, BURN_SAMPLE_NO_GRAD, 0},
-    {"broadcast rows", {2, 1}, {{4, 6}, {6}}, 0, 0},
-    {"broadcast both", {3, 2}, {{2, 1, 3}, {4, 1}}, 0, 0},
-    {"scalars", {0, 0}, {{0}, {0}}, 0, 0},
-    {"empty", {2, 2}, {{0, 3}, {0, 3}}, 0, 0},
-    {"shapes differ", {1, 1}, {{3}, {4}}, 0, BURN_E_SHAPE},
+    {"matrix", {2, 2}, {{3, 5}, {3, 5}}, 0, 0, 0},
+    {"vector", {1, 1}, {{17}, {17}}, 0, 0, 0},
+    {"around a vector", {1, 1}, {{63}, {63}}, 0, 0, 0},
+    {"several vectors", {2, 2}, {{5, 513}, {5, 513}}, BURN_SAMPLE_NO_GRAD, 0, 0},
+    {"broadcast rows", {2, 1}, {{4, 6}, {6}}, 0, 0, 0},
+    {"broadcast both", {3, 2}, {{2, 1, 3}, {4, 1}}, 0, 0, 0},
+    {"scalars", {0, 0}, {{0}, {0}}, 0, 0, 0},
+    {"empty", {2, 2}, {{0, 3}, {0, 3}}, 0, 0, 0},
+    {"shapes differ", {1, 1}, {{3}, {4}}, 0, BURN_E_SHAPE, 0},
+    {"special gates", {1, 1}, {{67}, {67}}, BURN_SAMPLE_NO_GRAD, 0, 1},
+    {"large gates", {1, 1}, {{67}, {67}}, BURN_SAMPLE_NO_GRAD, 0, 2},
+    {"special ups", {1, 1}, {{67}, {67}}, BURN_SAMPLE_NO_GRAD, 0, 3},
 };
+
+/* Where exp overflows or underflows, in f32 and in f64. */
+static const double large[] = {-87.0, -89.0, -103.0, -105.0, -710.0, -746.0, -65504.0,
+                               -1e30, 1e30,  89.0,   745.0,  65504.0, -30.0, 30.0};
 
 static int32_t samples(uint32_t i, burn_sample *out)
 {
@@ -89,12 +97,19 @@ static int32_t samples(uint32_t i, burn_sample *out)
     const swiglu_sample *s = &table[i];
     burn_sample_begin(out, s->name, 16.0, 1024.0);
     out->flags |= s->flags;
-    /* Where the gate is far below 0, sigmoid underflows, in f32 sooner than in the meaning. */
-    burn_sample_operand *gate =
-        burn_sample_tensor(out, 0, 0, BURN_FILL_UNIFORM, s->rank[0], s->dims[0]);
-    gate->lo = -6.0;
-    gate->hi = 6.0;
-    burn_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, s->rank[1], s->dims[1]);
+    const uint8_t gate = s->special == 1   ? BURN_FILL_SPECIAL
+                         : s->special == 3 ? BURN_FILL_NONZERO
+                                           : BURN_FILL_NORMAL;
+    burn_sample_tensor(out, 0, 0, gate, s->rank[0], s->dims[0]);
+    if (s->special == 2) {
+        fused_sample_values(out, 0, (uint32_t)BURN_COUNT(large), large);
+    }
+    /* Never both special: a silu that underflows makes NaN of an infinity, in f32 before f64. */
+    burn_sample_operand *up =
+        burn_sample_tensor(out, 1, 0, s->special == 3 ? BURN_FILL_SPECIAL : BURN_FILL_UNIFORM,
+                           s->rank[1], s->dims[1]);
+    up->lo = -3.0;
+    up->hi = 3.0;
     if (s->error != BURN_OK) {
         burn_sample_error(out, s->error);
     }

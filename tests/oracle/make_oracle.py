@@ -600,6 +600,59 @@ def cases_optim():
                        [got, state["exp_avg"], state["exp_avg_sq"]], attrs, 32)
 
 
+# ---- extensions: after all others, so that those keep their numbers ------------------------------
+
+LION_ATTRS = {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}
+
+
+def lion(param, grad, m, rate):
+    """Algorithm 2 of the paper, as written there; PyTorch has no such optimizer."""
+    mixed = LION_ATTRS["beta1"] * m + (1 - LION_ATTRS["beta1"]) * grad
+    param = param - rate * (torch.sign(mixed) + LION_ATTRS["weight_decay"] * param)
+    return param, LION_ATTRS["beta2"] * m + (1 - LION_ATTRS["beta2"]) * grad
+
+
+def cases_z_fused():
+    for dtype in FLOATS + HALVES:
+        x, y = (normal(3, 4, 5, dtype=dtype) for _ in range(2))
+        gamma, beta = normal(5, dtype=dtype), normal(5, dtype=dtype)
+        oracle.call("fused.add_layer_norm",
+                    lambda x, y, g, b: F.layer_norm((x.float() + y.float()).to(x.dtype)
+                                                    if x.dtype != torch.float64 else x + y,
+                                                    (5,), g, b, 1e-5),
+                    [x, y, gamma, beta], {"eps": 1e-5, "n_axes": 1}, 256)
+        oracle.call("fused.swiglu", lambda g, u: F.silu(g) * u,
+                    [uniform(-9, 9, 3, 7, dtype=dtype), normal(7, dtype=dtype)], None, 32)
+        x, w, bias = normal(3, 5, dtype=dtype), normal(5, 4, dtype=dtype), normal(4, dtype=dtype)
+        oracle.call("fused.matmul_bias_relu", lambda x, w, b: F.relu(x @ w + b), [x, w, bias],
+                    None, 64)
+        for tanh_form, approximate in ((0, "none"), (1, "tanh")):
+            oracle.call("fused.matmul_bias_gelu",
+                        lambda x, w, b, a=approximate: F.gelu(x @ w + b, approximate=a),
+                        [x, w, bias], {"tanh_form": tanh_form}, 64)
+        values = (normal(9, dtype=dtype), uniform(0.5, 2, 9, dtype=dtype),
+                  normal(9, dtype=dtype, scale=0.01))
+        param, m = lion(*(t.double() for t in values), 0.1)
+        oracle.add("fused.lion_step", [*values, Scalar(0.1, "f64")],
+                   [param.to(DTYPES[dtype]), m.to(DTYPES[dtype])], LION_ATTRS, 8)
+    edges = torch.tensor(EDGES + [-3e38, -100.0, -1e30, 90.0], dtype=torch.float32)
+    ones = torch.ones(1)
+    oracle.add("fused.swiglu", [edges, ones], [F.silu(edges) * ones], None, 8, name="edges")
+    column, zeros = edges.reshape(-1, 1), torch.zeros(1)
+    for tanh_form, approximate in ((0, "none"), (1, "tanh")):
+        oracle.add("fused.matmul_bias_gelu", [column, ones.reshape(1, 1), zeros],
+                   [F.gelu(column.double(), approximate=approximate).float()],
+                   {"tanh_form": tanh_form}, 16, name="edges")
+    oracle.add("fused.lion_step", [torch.ones(4), torch.tensor([1.0, -8.0, 0.0, 0.25]),
+                                   torch.zeros(4), Scalar(0.1, "f64")],
+               [torch.tensor([0.89, 1.09, 0.99, 0.89]), torch.tensor([0.01, -0.08, 0.0, 0.0025])],
+               LION_ATTRS, 8, name="B212")
+    far = torch.tensor([[1e20, -1e20, 2e20, -2e20]])
+    oracle.add("fused.add_layer_norm", [far, torch.zeros_like(far), torch.ones(4), torch.zeros(4)],
+               [F.layer_norm(far.double(), (4,), eps=1e-5).float()],
+               {"eps": 1e-5, "n_axes": 1}, 64, name="squares beyond f32")
+
+
 def main():
     for name, function in sorted(globals().items()):
         if name.startswith("cases_"):

@@ -5,7 +5,8 @@
  * Reads data/<op>.json (made by make_oracle.py): operands, attributes by name, outputs, gradients.
  * Ops are called by name through the registry, so a new op needs a file, not code. Ops with state
  * go through variables. A file for an op that does not exist, an op without a file or with fewer
- * than three cases, and a directory without files are failures.
+ * than three cases, and a directory without files are failures. With --extension, the ops of that
+ * extension alone are tried.
  */
 #include <burn/grad.h>
 #include <burn/registry.h>
@@ -383,13 +384,30 @@ static void run_op(oracle *o, const char *folder)
     json_decref(file);
 }
 
+/* All ops without an extension, else that extension's: its ops begin with its id. */
+static int is_asked_for(const char *op, const char *extension)
+{
+    size_t n = extension != NULL ? strlen(extension) : 0;
+    return extension == NULL || (strncmp(op, extension, n) == 0 && op[n] == '.');
+}
+
 int main(int argc, char **argv)
 {
     burn_err err = BURN_ERR_INIT;
     oracle o;
     memset(&o, 0, sizeof(o));
+    const char *extension = NULL;
+    if (argc > 2 && strcmp(argv[1], "--extension") == 0) {
+        extension = argv[2];
+        argv += 2;
+        argc -= 2;
+    }
     if (argc < 3 || argc > 4) {
-        (void)fprintf(stderr, "usage: test_oracle DEVICE FOLDER [OP]\n");
+        (void)fprintf(stderr, "usage: test_oracle [--extension NAME] DEVICE FOLDER [OP]\n");
+        return 2;
+    }
+    if (extension != NULL && burn_extension_load(extension, &err) != BURN_OK) {
+        (void)fprintf(stderr, "%s\n", err.text);
         return 2;
     }
     o.device = burn_device_open(argv[1], &err);
@@ -399,7 +417,8 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < burn_op_count(); i++) {
         o.def = burn_op_at(i);
-        if (argc < 4 || strcmp(argv[3], o.def->name) == 0) {
+        int one = argc < 4 || strcmp(argv[3], o.def->name) == 0;
+        if (one && is_asked_for(o.def->name, extension)) {
             run_op(&o, argv[2]);
         }
     }
