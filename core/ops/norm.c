@@ -171,6 +171,7 @@ static int32_t layer_norm_eval(const burn_eval *a)
 
 static const double far_values[] = {40000, 40001, 40002, 40003, 80000, 80001, 80002, 80003};
 static const double wide_values[] = {300, -300, 300, -300};
+static const double vast_values[] = {1e20, -1e20, 2e20, -2e20};
 static const double zero_values[] = {0};
 
 #define WIDE_DTYPES (BURN_BIT(F32) | BURN_BIT(F64))
@@ -186,6 +187,7 @@ static const norm_sample layer_norm_table[] = {
     {"empty rows", 2, {3, 0}, 1, 0, HAS_GAMMA | HAS_BETA, 1e-5, 0, 0, NULL, 0},
     {"large mean", 2, {2, 4}, 1, 0, HAS_GAMMA | HAS_BETA, 1e-5, 0, 8, far_values, WIDE_DTYPES},
     {"squares beyond f16", 2, {1, 4}, 1, 0, 0, 1e-5, 0, 4, wide_values, 0},
+    {"squares beyond f32", 2, {3, 21}, 1, 0, HAS_GAMMA, 1e-5, 0, 4, vast_values, WIDE_DTYPES},
     {"zeros with a tiny eps", 2, {1, 10}, 1, 0, 0, 1e-12, 0, 1, zero_values, 0},
     {"gamma of a wrong shape", 2, {3, 4}, 1, 0, WRONG_GAMMA, 1e-5, BURN_E_SHAPE, 0, NULL, 0},
     {"no axes", 2, {3, 4}, 0, 0, 0, 1e-5, BURN_E_INVALID, 0, NULL, 0},

@@ -3,7 +3,8 @@
  * norm.h - what norm.c and batch_norm.c share: moments over a set of axes, and sample rows.
  *
  * Statistics are two-pass and are centred twice: a mean rounded to the storage dtype is off by half
- * a unit, which is much when the mean is large against the deviation. Everything is inline and
+ * a unit, which is much when the mean is large against the deviation. Squares are of x over its own
+ * size, so that a device without f64 normalizes what it cannot square. Everything is inline and
  * pure. A further norm (rms, group) builds on moments_of with its own set of axes.
  */
 #ifndef BURN_CORE_OPS_NORM_H
@@ -55,8 +56,12 @@ static inline moments moments_of(const burn_builder *b, burn_value *x, const axi
     burn_value *rest = mean_of(b, nearly, set);
     m.mean = burn_b_add(b, first, rest);
     m.centred = burn_b_sub(b, nearly, rest);
-    m.var = mean_of(b, burn_b_mul(b, m.centred, m.centred), set);
-    m.rstd = rstd_of(b, m.var, eps);
+    burn_value *size = burn_b_maximum_num(b, mean_of(b, burn_b_abs(b, m.centred), set), 1.0);
+    burn_value *part = burn_b_div(b, m.centred, size);
+    burn_value *squares = mean_of(b, burn_b_mul(b, part, part), set);
+    m.var = burn_b_mul(b, burn_b_mul(b, squares, size), size);
+    burn_value *rest_of_eps = burn_b_div(b, burn_b_div(b, burn_b_num(b, x, eps), size), size);
+    m.rstd = burn_b_div(b, burn_b_rsqrt(b, burn_b_add(b, squares, rest_of_eps)), size);
     return m;
 }
 
