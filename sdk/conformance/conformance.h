@@ -24,6 +24,8 @@
 #define CONF_MAX_IN 16
 #define CONF_MAX_OUT 8
 
+typedef struct conf_report conf_report;
+
 /* ---- value.c: memory and host values ------------------------------------------------------- */
 
 typedef struct conf_arena {
@@ -110,6 +112,13 @@ int32_t conf_evaluate(conf_arena *arena, const burn_op_def *def, const void *att
 int32_t conf_evaluate_exact(conf_arena *arena, const burn_op_def *def, const void *attrs,
                             uint32_t attrs_size, const conf_value *in, uint32_t n_in,
                             conf_value *out, uint32_t n_out, burn_err *err);
+/*
+ * The metas of the outputs. An answer that no core would take (rank, sizes, dtype, kind) is
+ * BURN_E_INTERNAL, a shape beyond all memory BURN_E_LIMIT; the text names op, output and answer.
+ */
+int32_t conf_infer(const burn_op_def *def, const void *attrs, uint32_t attrs_size,
+                   const conf_value *in, uint32_t n_in, burn_meta *out, uint32_t n_out,
+                   burn_err *err);
 /* The definition of an id, or NULL. */
 const burn_op_def *conf_find(uint64_t id);
 
@@ -166,9 +175,15 @@ burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t 
 /* Sets wanted inputs and cotangents of outputs; 1 when there is something to differentiate. */
 int conf_gradient_prepare(conf_case *c, uint8_t *wanted, conf_value *cotangents);
 
-/* ---- checks --------------------------------------------------------------------------------- */
+/* ---- crash.c: which case runs when the process dies ------------------------------------------ */
 
-typedef struct conf_report conf_report;
+/* Installs handlers of the signals of a crash, unless somebody (a sanitizer) has some. */
+void conf_crash_install(void);
+/* Says what runs from now on; c NULL: nothing. */
+void conf_crash_case(const conf_report *report, const conf_case *c, const char *check,
+                     const char *detail);
+
+/* ---- checks --------------------------------------------------------------------------------- */
 
 /* Uses the case's def only. */
 void conf_check_definition(conf_report *report, conf_case *c);
@@ -226,6 +241,9 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
 /* One result; `detail` is the layout of a forward check, "" elsewhere. */
 void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* The command that runs a check again, into `out`. dtype "none": the whole op. */
+void conf_rerun_text(char *out, size_t size, const conf_report *report, const char *op,
+                     const char *dtype, uint32_t sample_index);
 /* 1 when a forward check of that op and dtype was executed. */
 int conf_was_tried(const conf_report *report, const char *op, const char *dtype);
 /* Mixes the bits of a result into the digest. */

@@ -40,7 +40,8 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
     }
     int32_t code = expand(runner, c, out);
     if (code != BURN_OK) {
-        conf_result(report, c, "decompose", "", CONF_FAIL, "decompose returned %d", (int)code);
+        conf_result(report, c, "decompose", "", CONF_FAIL, "decompose returned %d (%s)",
+                    (int)code, burn_status_name(code));
         return;
     }
     for (uint32_t j = 0; j < c->n_out; j++) {

@@ -258,6 +258,15 @@ static void spread_to(conf_arena *arena, const conf_value *grad, const burn_meta
     }
 }
 
+static int32_t wrong_shape(const conf_case *c, uint32_t i, const burn_meta *got, burn_err *err)
+{
+    char a[100];
+    char b[100];
+    return burn_plugin_fail(err, BURN_E_SHAPE, "gradient of %s is %s, expected %s",
+                            conf_role_in(c->def, i)->name, conf_meta_text(a, sizeof(a), got),
+                            conf_meta_text(b, sizeof(b), &c->in[i].meta));
+}
+
 static int32_t read_gradient(conf_runner *runner, const conf_case *c, uint32_t i,
                              burn_value *value, conf_value *grad, burn_err *err)
 {
@@ -267,16 +276,14 @@ static int32_t read_gradient(conf_runner *runner, const conf_case *c, uint32_t i
         return code;
     }
     if (raw.meta.dtype != c->in[i].meta.dtype) {
-        return burn_plugin_fail(err, BURN_E_DTYPE, "gradient of %s is %s",
-                                conf_role_in(c->def, i)->name, burn_element_name(raw.meta.dtype));
+        return burn_plugin_fail(err, BURN_E_DTYPE, "gradient of %s is %s, the operand %s",
+                                conf_role_in(c->def, i)->name, burn_element_name(raw.meta.dtype),
+                                burn_element_name(c->in[i].meta.dtype));
     }
     if (conf_same_shape(&raw.meta, &c->in[i].meta)) {
         *grad = raw;
     } else if (c->def->fuse != BURN_FUSE_POINTWISE) {
-        char a[100];
-        return burn_plugin_fail(err, BURN_E_SHAPE, "gradient of %s is %s",
-                                conf_role_in(c->def, i)->name,
-                                conf_meta_text(a, sizeof(a), &raw.meta));
+        return wrong_shape(c, i, &raw.meta, err);
     } else if (raw.meta.rank > c->in[i].meta.rank || raw.n > c->in[i].n) {
         sum_to(c->arena, &raw, &c->in[i].meta, grad);
     } else {
@@ -335,7 +342,8 @@ static int32_t gradient(conf_runner *runner, const conf_case *c, const conf_valu
     a.attrs = c->sample.attrs;
     int32_t code = c->def->vjp(&runner->builder, &a);
     if (code != BURN_OK) {
-        return burn_plugin_fail(err, code, "vjp of %s returned %d", c->def->name, (int)code);
+        return burn_plugin_fail(err, code, "vjp of %s returned %d (%s)", c->def->name, (int)code,
+                                burn_status_name(code));
     }
     for (uint32_t i = 0; i < c->n_in && code == BURN_OK; i++) {
         if (wanted[i] != 0 && grad_in[i] != NULL) {

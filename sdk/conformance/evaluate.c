@@ -3,13 +3,15 @@
  * evaluate.c - runs a definition by itself: roles, infer, eval. What every device is compared with.
  *
  * Operands are checked as the core would check them, so that samples that must fail can be tried
- * without a device. Outputs are rounded to their dtype; differences of functions take the exact
- * form, which stays in double.
+ * without a device. An extension's infer may answer anything: its answer is checked before memory
+ * is made by it. Outputs are rounded to their dtype; differences of functions take the exact form,
+ * which stays in double.
  */
 #include "conformance.h"
 
 #include <burn/registry.h>
 #include <burn_sdk/plugin.h>
+#include <stdarg.h>
 
 const burn_op_def *conf_find(uint64_t id)
 {
@@ -129,28 +131,109 @@ static int32_t broadcast(const burn_op_def *def, const conf_value *in, uint32_t 
     return BURN_OK;
 }
 
-static int32_t infer(const burn_op_def *def, const void *attrs, uint32_t attrs_size,
-                     const conf_value *in, uint32_t n_in, burn_meta *out, uint32_t n_out,
-                     burn_err *err)
+/* More bytes than any sample or sweep makes; a shape beyond it is a wrong shape. */
+#define MAX_BYTES (UINT64_C(1) << 34)
+
+/* What infer answered for output j, with the role and what it answered, as a failure. */
+static int32_t __attribute__((format(printf, 5, 6)))
+wrong_answer(int32_t code, const burn_op_def *def, uint32_t j, burn_err *err, const char *format,
+             ...)
+{
+    char what[160];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    return burn_plugin_fail(err, code, "infer of %s answered for %s: %s", def->name,
+                            conf_role_out(def, j)->name, what);
+}
+
+static int32_t check_shape(const burn_op_def *def, const burn_meta *out, uint32_t j, burn_err *err)
+{
+    if (out->rank > BURN_MAX_RANK) {
+        return wrong_answer(BURN_E_INTERNAL, def, j, err, "rank %u; the most is %d",
+                            (unsigned)out->rank, BURN_MAX_RANK);
+    }
+    uint64_t count = 1;
+    int is_empty = 0;
+    for (uint32_t d = 0; d < out->rank; d++) {
+        if (out->dims[d] < 0) {
+            return wrong_answer(BURN_E_INTERNAL, def, j, err,
+                                "dim %u of size %lld; sizes are 0 or more", (unsigned)d,
+                                (long long)out->dims[d]);
+        }
+        is_empty |= out->dims[d] == 0;
+    }
+    for (uint32_t d = 0; d < out->rank && !is_empty; d++) {
+        uint64_t size = (uint64_t)out->dims[d];
+        if (size > MAX_BYTES / 8 / count) {
+            char shape[220];
+            return wrong_answer(BURN_E_LIMIT, def, j, err, "%s, which is too large for its inputs",
+                                conf_meta_text(shape, sizeof(shape), out));
+        }
+        count *= size;
+    }
+    return BURN_OK;
+}
+
+/* The rules that the core holds an answer to; a wrong one must not reach memory or eval. */
+static int32_t check_answer(const burn_op_def *def, const conf_value *in, uint32_t n_in,
+                            const burn_meta *out, uint32_t j, burn_err *err)
+{
+    const burn_role *role = conf_role_out(def, j);
+    if (out->kind == BURN_ABSENT && (role->flags & BURN_ROLE_OPTIONAL) != 0) {
+        return BURN_OK;
+    }
+    if (out->kind != BURN_TENSOR) {
+        return wrong_answer(BURN_E_INTERNAL, def, j, err, "kind %u; outputs are tensors",
+                            (unsigned)out->kind);
+    }
+    if (out->dtype >= 128 || burn_element_size(out->dtype) == 0) {
+        return wrong_answer(BURN_E_INTERNAL, def, j, err, "dtype %u, which is none",
+                            (unsigned)out->dtype);
+    }
+    if (!has_dtype(role, out->dtype)) {
+        return wrong_answer(BURN_E_INTERNAL, def, j, err, "dtype %s, which its role excludes",
+                            burn_element_name(out->dtype));
+    }
+    uint32_t tie = role->same_dtype_as;
+    if (tie != 0 && tie <= n_in && in[tie - 1].meta.kind != BURN_ABSENT &&
+        in[tie - 1].meta.dtype != out->dtype) {
+        return wrong_answer(BURN_E_INTERNAL, def, j, err, "dtype %s; it is tied to %s, which is %s",
+                            burn_element_name(out->dtype), conf_role_in(def, tie - 1)->name,
+                            burn_element_name(in[tie - 1].meta.dtype));
+    }
+    return check_shape(def, out, j, err);
+}
+
+int32_t conf_infer(const burn_op_def *def, const void *attrs, uint32_t attrs_size,
+                   const conf_value *in, uint32_t n_in, burn_meta *out, uint32_t n_out,
+                   burn_err *err)
 {
     const burn_meta *metas[CONF_MAX_IN];
     for (uint32_t i = 0; i < n_in; i++) {
         metas[i] = &in[i].meta;
     }
     begin_outputs(def, in, n_in, out, n_out);
+    int32_t code = BURN_OK;
     if (def->infer == NULL) {
-        return broadcast(def, in, n_in, &out[0], err);
+        code = broadcast(def, in, n_in, &out[0], err);
+    } else {
+        burn_infer a;
+        BURN_INIT(&a, burn_infer);
+        a.n_in = n_in;
+        a.n_out = n_out;
+        a.attrs_size = attrs_size;
+        a.in = metas;
+        a.out = out;
+        a.attrs = attrs;
+        a.err = err;
+        code = def->infer(&a);
     }
-    burn_infer a;
-    BURN_INIT(&a, burn_infer);
-    a.n_in = n_in;
-    a.n_out = n_out;
-    a.attrs_size = attrs_size;
-    a.in = metas;
-    a.out = out;
-    a.attrs = attrs;
-    a.err = err;
-    return def->infer(&a);
+    for (uint32_t j = 0; j < n_out && code == BURN_OK; j++) {
+        code = check_answer(def, in, n_in, &out[j], j, err);
+    }
+    return code;
 }
 
 int32_t conf_evaluate_exact(conf_arena *arena, const burn_op_def *def, const void *attrs,
@@ -160,7 +243,7 @@ int32_t conf_evaluate_exact(conf_arena *arena, const burn_op_def *def, const voi
     burn_meta metas[CONF_MAX_OUT];
     int32_t code = check_operands(def, in, n_in, err);
     if (code == BURN_OK) {
-        code = infer(def, attrs, attrs_size, in, n_in, metas, n_out, err);
+        code = conf_infer(def, attrs, attrs_size, in, n_in, metas, n_out, err);
     }
     if (code != BURN_OK) {
         return code;

@@ -160,8 +160,10 @@ static int check_input(conf_case *c, const conf_value *cotangents, const conf_va
     uint64_t total = 0;
     if (grad->meta.kind == BURN_TENSOR && !conf_same_shape(&grad->meta, &c->in[i].meta)) {
         char a[100];
-        (void)snprintf(t->text, sizeof(t->text), "by %s is %s", conf_role_in(c->def, i)->name,
-                       conf_meta_text(a, sizeof(a), &grad->meta));
+        char b[100];
+        (void)snprintf(t->text, sizeof(t->text), "by %s is %s, the operand %s",
+                       conf_role_in(c->def, i)->name, conf_meta_text(a, sizeof(a), &grad->meta),
+                       conf_meta_text(b, sizeof(b), &c->in[i].meta));
         return 0;
     }
     for (uint32_t k = 0; k < c->n_in; k++) {

@@ -175,11 +175,14 @@ static void run_layouts(const options *o, conf_report *report, conf_runner *runn
             (layout != CONF_CONTIGUOUS && c->def->effect == BURN_EFFECT_STATE)) {
             continue;
         }
+        conf_crash_case(report, c, "forward", conf_layout_names[layout]);
         if (layout == CONF_STRIDE0) {
             conf_layout_values(c, layout);
-            if (evaluate(c, &err) != BURN_OK) {
+            int32_t code = evaluate(c, &err);
+            if (code != BURN_OK) {
                 conf_result(report, c, "forward", conf_layout_names[layout], CONF_FAIL,
-                            "eval failed: %s", err.text);
+                            "eval failed with %d (%s): %s", (int)code, burn_status_name(code),
+                            err.text);
                 continue;
             }
         }
@@ -188,33 +191,37 @@ static void run_layouts(const options *o, conf_report *report, conf_runner *runn
     }
 }
 
+typedef void (*check_fn)(conf_report *report, conf_runner *runner, conf_case *c);
+
+static void run_check(conf_report *report, conf_runner *runner, conf_case *c, const char *name,
+                      check_fn check)
+{
+    conf_crash_case(report, c, name, "");
+    check(report, runner, c);
+    runner->reset(runner);
+}
+
 static void run_checks(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
 {
     if ((c->sample.flags & BURN_SAMPLE_ERROR) != 0) {
-        conf_check_error(report, runner, c);
-        runner->reset(runner);
+        run_check(report, runner, c, "error", conf_check_error);
         return;
     }
     c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
-    conf_check_gradient(report, runner, c);
-    runner->reset(runner);
-    conf_check_decompose(report, runner, c);
-    runner->reset(runner);
+    run_check(report, runner, c, "gradient", conf_check_gradient);
+    run_check(report, runner, c, "decompose", conf_check_decompose);
     if (strcmp(runner->name, "eval") == 0) {
         return; /* its forward is what is compared with */
     }
-    conf_check_second(report, runner, c);
-    conf_check_repeat(report, runner, c);
-    runner->reset(runner);
-    conf_check_same_operand(report, runner, c);
-    runner->reset(runner);
-    conf_check_moved(report, runner, c);
-    runner->reset(runner);
+    run_check(report, runner, c, "second", conf_check_second);
+    run_check(report, runner, c, "repeat", conf_check_repeat);
+    run_check(report, runner, c, "same operand", conf_check_same_operand);
+    run_check(report, runner, c, "moved", conf_check_moved);
     if ((o->smoke || c->variant == 0) && c->sample_index == conf_first_good_sample(c->def)) {
-        conf_check_refusals(report, runner, c);
+        run_check(report, runner, c, "refuse", conf_check_refusals);
     }
     if (!o->smoke) {
-        conf_check_sweep(report, runner, c);
+        run_check(report, runner, c, "sweep", conf_check_sweep);
     }
     run_layouts(o, report, runner, c); /* last: it changes the inputs */
 }
@@ -227,6 +234,7 @@ static void run_variant(const options *o, conf_report *report, conf_runner *runn
     burn_err err = BURN_ERR_INIT;
     c->arena = &arena;
     conf_case_dtypes(c, variant);
+    conf_crash_case(report, c, "eval", "");
     conf_case_inputs(c);
     int32_t code = evaluate(c, &err);
     if (code == BURN_OK) {
@@ -238,9 +246,11 @@ static void run_variant(const options *o, conf_report *report, conf_runner *runn
                          (unsigned)c->sample_index, c->sample.name);
             report->n_passed++;
         } else if (code != BURN_OK && (c->sample.flags & BURN_SAMPLE_ERROR) == 0) {
-            conf_result(report, c, "eval", "", CONF_FAIL, "failed with %d: %s", (int)code,
-                        err.text);
+            conf_result(report, c, "eval", "", CONF_FAIL, "failed with %d (%s): %s",
+                        (int)code, burn_status_name(code),
+                        err.text[0] != '\0' ? err.text : "no text; set one with burn_plugin_fail");
         } else if (o->bits != NULL) {
+            conf_crash_case(report, c, "same bits", "");
             conf_write_bits(o->bits_file, runner, c);
             report->n_passed++;
         } else {
@@ -248,6 +258,7 @@ static void run_variant(const options *o, conf_report *report, conf_runner *runn
         }
     }
     conf_arena_free(&arena);
+    conf_crash_case(report, NULL, "", "");
 }
 
 /* In a smoke run: the variant that is f32, else the first. */
@@ -269,6 +280,7 @@ static void run_op(const options *o, conf_report *report, conf_runner *runner,
     if (o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->list && o->bits == NULL) {
         memset(&c, 0, sizeof(c));
         c.def = def;
+        conf_crash_case(report, &c, "definition", "");
         conf_check_definition(report, &c);
     }
     for (uint32_t i = 0; def->samples != NULL; i++) {
@@ -393,6 +405,7 @@ int main(int argc, char **argv)
     report.digest = UINT64_C(14695981039346656037);
     report.verbose = o.verbose;
     report.extension = o.extension;
+    conf_crash_install();
     run_ops(&o, &report, &runner);
     int written = run_device_checks(&o, &report, &runner, argc, argv) && close_bits(&o);
     status = finish(&o, &report);

@@ -41,18 +41,28 @@ static struct conf_entry *next_entry(conf_report *report)
     return entry;
 }
 
+void conf_rerun_text(char *out, size_t size, const conf_report *report, const char *op,
+                     const char *dtype, uint32_t sample_index)
+{
+    char extension[80] = "";
+    char one[48] = "";
+    if (report->extension != NULL) {
+        (void)snprintf(extension, sizeof(extension), " --extension %.60s", report->extension);
+    }
+    if (strcmp(dtype, "none") != 0) {
+        (void)snprintf(one, sizeof(one), " --dtype %.8s --sample %u", dtype,
+                       (unsigned)sample_index);
+    }
+    (void)snprintf(out, size, "burn-conformance --device %s --op %s%s%s --seed %llu",
+                   report->device, op, extension, one, (unsigned long long)report->seed);
+}
+
 static void print_failure(const conf_report *report, const struct conf_entry *entry)
 {
-    (void)printf("FAIL %s %s %s, sample %u (%s): %s\n", entry->op, entry->dtype, entry->check,
-                 (unsigned)entry->sample_index, entry->sample, entry->text);
-    (void)printf("     rerun: burn-conformance --device %s --op %s", report->device, entry->op);
-    if (report->extension != NULL) {
-        (void)printf(" --extension %s", report->extension);
-    }
-    if (strcmp(entry->dtype, "none") != 0) {
-        (void)printf(" --dtype %s --sample %u", entry->dtype, (unsigned)entry->sample_index);
-    }
-    (void)printf(" --seed %llu\n", (unsigned long long)report->seed);
+    char rerun[400];
+    conf_rerun_text(rerun, sizeof(rerun), report, entry->op, entry->dtype, entry->sample_index);
+    (void)printf("FAIL %s %s %s, sample %u (%s): %s\n     rerun: %s\n", entry->op, entry->dtype,
+                 entry->check, (unsigned)entry->sample_index, entry->sample, entry->text, rerun);
     (void)fflush(stdout);
 }
 
@@ -87,8 +97,8 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
                  int32_t code, const char *text)
 {
     int skip = code == BURN_E_UNSUPPORTED && c->support != BURN_SUPPORT_NATIVE;
-    conf_result(report, c, check, detail, skip ? CONF_SKIP : CONF_FAIL, "failed with %d: %s",
-                (int)code, text[0] != '\0' ? text : "(no text)");
+    conf_result(report, c, check, detail, skip ? CONF_SKIP : CONF_FAIL, "failed with %d (%s): %s",
+                (int)code, burn_status_name(code), text[0] != '\0' ? text : "(no text)");
 }
 
 int conf_was_tried(const conf_report *report, const char *op, const char *dtype)

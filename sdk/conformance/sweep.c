@@ -53,29 +53,29 @@ static int is_small(const conf_case *c)
             return 0;
         }
     }
-    burn_infer a;
     const burn_meta *metas[CONF_MAX_IN];
     burn_meta out[CONF_MAX_OUT];
+    burn_err err = BURN_ERR_INIT;
     if (c->def->flops == NULL) {
         return 1;
+    }
+    int32_t code = conf_infer(c->def, c->sample.attrs, c->sample.attrs_size, c->in, c->n_in, out,
+                              c->n_out, &err);
+    if (code != BURN_OK) {
+        return code == BURN_E_INTERNAL; /* a wrong answer is tried, so that it is reported */
     }
     for (uint32_t i = 0; i < c->n_in; i++) {
         metas[i] = &c->in[i].meta;
     }
-    memset(&a, 0, sizeof(a));
-    memset(out, 0, sizeof(out));
-    a.struct_size = (uint32_t)sizeof(a);
+    burn_infer a;
+    BURN_INIT(&a, burn_infer);
     a.n_in = c->n_in;
     a.n_out = c->n_out;
     a.attrs_size = c->sample.attrs_size;
     a.in = metas;
     a.out = out;
     a.attrs = c->sample.attrs;
-    burn_err err = BURN_ERR_INIT;
     a.err = &err;
-    if (c->def->infer != NULL && c->def->infer(&a) != BURN_OK) {
-        return 0;
-    }
     return (double)c->def->flops(&a) <= MAX_WORK;
 }
 
@@ -115,7 +115,7 @@ static void compare(conf_report *report, conf_runner *runner, const conf_case *c
     conf_result(report, c, "sweep", detail, CONF_PASS, "%s", conf_layout_names[layout]);
 }
 
-/* Fills, evaluates and compares; a case that the op refuses is left out. */
+/* Fills, evaluates and compares; a case that the op refuses is left out, a wrong answer is not. */
 static void try_case(conf_report *report, conf_runner *runner, conf_case *c, double growth,
                      const char *detail)
 {
@@ -124,9 +124,12 @@ static void try_case(conf_report *report, conf_runner *runner, conf_case *c, dou
     burn_err err = BURN_ERR_INIT;
     c->arena = &arena;
     conf_case_inputs(c);
-    if (conf_evaluate(c->arena, c->def, c->sample.attrs, c->sample.attrs_size, c->in, c->n_in,
-                      c->out, c->n_out, &err) == BURN_OK &&
-        !any_output_is_large(c)) {
+    conf_crash_case(report, c, "sweep", detail);
+    int32_t code = conf_evaluate(c->arena, c->def, c->sample.attrs, c->sample.attrs_size, c->in,
+                                 c->n_in, c->out, c->n_out, &err);
+    if (code == BURN_E_INTERNAL) {
+        conf_failed(report, c, "sweep", detail, code, err.text);
+    } else if (code == BURN_OK && !any_output_is_large(c)) {
         compare(report, runner, c, CONF_CONTIGUOUS, growth, detail);
         if (c->def->effect != BURN_EFFECT_STATE && conf_layout_applies(c, CONF_SLICED)) {
             compare(report, runner, c, CONF_SLICED, growth, detail);

@@ -13,6 +13,7 @@
 #include <burn_sdk/op.h>
 #include <burn_sdk/slots.h>
 #include <dlfcn.h>
+#include <signal.h>
 
 typedef struct stub_attrs {
     burn_attrs_head head;
@@ -419,6 +420,14 @@ static int32_t rule_code(const burn_infer *a)
     return 12345;
 }
 
+static int32_t rule_other_float(const burn_infer *a)
+{
+    (void)infer(a);
+    a->out[0].dtype = a->in[0]->dtype == BURN_F64 ? BURN_F32 : BURN_F64;
+    return BURN_OK;
+}
+
+SET(infer_other_float, ops[1].infer, rule_other_float)
 SET(infer_rank, ops[1].infer, rule_rank)
 SET(infer_negative, ops[1].infer, rule_negative)
 SET(infer_huge, ops[1].infer, rule_huge)
@@ -496,6 +505,39 @@ static void view_tensor(void)
 {
     make_view(0, 1);
     roles[1].flags = 0;
+}
+
+static void view_number_optional(void)
+{
+    make_view(0, 1);
+    roles[1].flags |= BURN_ROLE_OPTIONAL;
+}
+
+static void view_numbers(void)
+{
+    make_view(0, 1);
+    roles[1].flags |= BURN_ROLE_VARIADIC;
+}
+
+/* As many bytes as it may reach, in smaller elements: read with the operand's, it reaches further.
+ */
+static int32_t rule_halves(const burn_infer *a)
+{
+    burn_meta_copy_shape(&a->out[0], a->in[0]);
+    a->out[0].dtype = BURN_F16;
+    a->out[0].dims[0] *= 2;
+    return BURN_OK;
+}
+
+static void view_dtype(void)
+{
+    make_view(0, 1);
+    ops[1].infer = rule_halves;
+}
+
+static void infer_tied_dtype(void)
+{
+    ops[1].infer = rule_halves;
 }
 
 /* ---- decompositions */
@@ -653,6 +695,22 @@ static void row_slots(void)
     rows[0].n_slots = 2;
 }
 
+/* Its row is for an op of another extension, which is not there yet when it is loaded. */
+static void row_foreign(void)
+{
+    build_rows("flex", burn_op_id_from_name("healthy.op"));
+    rows[0].n_slots = 2;
+}
+
+/* Its samples log: the callback of the application may call anything. */
+static int32_t samples_that_log(uint32_t i, burn_sample *out)
+{
+    host->log(BURN_LOG_WARN, own_id, "samples are asked for");
+    return samples(i, out);
+}
+
+SET(talks, ops[1].samples, samples_that_log)
+
 static void contract(void)
 {
     build_rows("flex", ops[1].id);
@@ -680,6 +738,37 @@ static void takes_mul(void)
     row_sets[1].backend = "mock";
     row_sets[1].rows = &rows[1];
     plugin.n_row_sets = 2;
+}
+
+/* ---- what crashes, or fails without a word: for the conformance tool ------------------------- */
+
+static int32_t eval_without_text(const burn_eval *a)
+{
+    (void)a;
+    return BURN_E_DATA;
+}
+
+static int32_t eval_aborts(const burn_eval *a)
+{
+    (void)a;
+    (void)raise(SIGABRT);
+    return BURN_OK;
+}
+
+static int32_t launch_crashes(const burn_call *call)
+{
+    (void)call;
+    (void)raise(SIGSEGV);
+    return BURN_OK;
+}
+
+SET(eval_silent, ops[1].eval, eval_without_text)
+SET(eval_abort, ops[1].eval, eval_aborts)
+
+static void launch_crash(void)
+{
+    build_rows("flex", ops[1].id);
+    rows[0].launch = launch_crashes;
 }
 
 typedef struct defect {
@@ -733,6 +822,7 @@ static const defect defects[] = {
     ROW(samples_dims),
     ROW(samples_operands),
     ROW(samples_none),
+    ROW(infer_other_float),
     ROW(infer_rank),
     ROW(infer_negative),
     ROW(infer_huge),
@@ -746,6 +836,10 @@ static const defect defects[] = {
     ROW(view_far),
     ROW(view_optional),
     ROW(view_tensor),
+    ROW(view_number_optional),
+    ROW(view_numbers),
+    ROW(view_dtype),
+    ROW(infer_tied_dtype),
     ROW(decompose_shape),
     ROW(decompose_dtype),
     ROW(decompose_scalar),
@@ -765,7 +859,12 @@ static const defect defects[] = {
     ROW(no_gradient),
     ROW(view_no_gradient),
     ROW(row_slots),
+    ROW(row_foreign),
+    ROW(talks),
     ROW(contract),
+    ROW(eval_silent),
+    ROW(eval_abort),
+    ROW(launch_crash),
     ROW(takes_add),
     ROW(takes_mul),
     {"twin_a", twin},

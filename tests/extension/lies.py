@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Extensions that lie or crash, run through burn-conformance: the tool must say which op, in which
+sample, did what. Each is the stub of tests/extension, whose defect is the name of its file.
+
+usage: lies.py BURN-CONFORMANCE STUB.so
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+RERUN = "rerun: burn-conformance --device {full} --op {id}.op --extension {id}"
+
+# defect: devices, exit status (negative: the signal), texts that must be there
+CASES = {
+    "infer_rank": (("eval", "flex"), 1, ["FAIL infer_rank.op f32 eval, sample 0 (vector)",
+                                         "infer of infer_rank.op answered for z: rank 200"]),
+    "infer_negative": (("eval", "flex"), 1, ["answered for z: dim 0 of size -1"]),
+    "infer_huge": (("eval", "flex"), 1, ["E_LIMIT", "too large"]),
+    "infer_dtype": (("eval", "flex"), 1, ["answered for z: dtype i32, which its role excludes"]),
+    "infer_no_dtype": (("eval", "flex"), 1, ["answered for z: dtype 250, which is none"]),
+    "infer_other_float": (("eval", "flex"), 1, ["dtype f64; it is tied to x, which is f32"]),
+    "infer_kind": (("eval", "flex"), 1, ["answered for z: kind 17"]),
+    "eval_silent": (("eval",), 1, ["failed with -11 (E_DATA): no text"]),
+    "vjp_shape": (("eval",), 1, ["failed with -2 (E_SHAPE)",
+                                 "gradient of x is f32[5], expected f32[3]"]),
+    "vjp_code": (("eval",), 1, ["vjp of vjp_code.op returned 4711"]),
+    "eval_abort": (("eval",), -6, ["CRASH eval_abort.op f16 eval, sample 0 (vector), on eval"]),
+    "launch_crash": (("flex",), -11, ["CRASH launch_crash.op f32 ", "sample 0 (vector), on flex"]),
+    "healthy": (("eval", "flex"), 0, ["0 failed"]),
+}
+
+
+def install(folder, name, stub):
+    shutil.copy(stub, folder / f"{name}.so")
+    manifest = {"format": 1, "id": name, "name": "a stub", "kind": "extension",
+                "file": f"{name}.so", "version": "1.2.3", "license": "MIT",
+                "abi": {"oldest": "0.1", "newest": "0.1"}}
+    (folder / f"{name}.json").write_text(json.dumps(manifest))
+
+
+def try_case(tool, env, name, device):
+    _, status, texts = CASES[name]
+    done = subprocess.run(
+        [tool, "--device", device, "--extension", name, "--op", f"{name}.op", "--dtype", "f32",
+         "--no-modes"],
+        env=env, capture_output=True, text=True, timeout=60, check=False)
+    said = done.stdout + done.stderr
+    wanted = list(texts)
+    if status != 0:
+        wanted.append(RERUN.format(full=device if device == "eval" else f"{device}:0", id=name))
+    faults = [f"does not say {text!r}" for text in wanted if text not in said]
+    if done.returncode != status:
+        faults.append(f"ended with {done.returncode}, expected {status}")
+    for fault in faults:
+        print(f"{name} on {device}: {fault}; it said:\n{said[:1500]}")
+    return not faults
+
+
+def main():
+    tool, stub = sys.argv[1:3]
+    with tempfile.TemporaryDirectory(prefix="burn-lies-") as folder:
+        for name in CASES:
+            install(pathlib.Path(folder), name, stub)
+        path = os.environ.get("BURN_PLUGIN_PATH", "")
+        env = dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}")
+        results = [try_case(tool, env, name, device)
+                   for name, (devices, _, _) in CASES.items() for device in devices]
+    print(f"{sum(results)} of {len(results)} as expected")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
