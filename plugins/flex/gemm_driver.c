@@ -318,7 +318,9 @@ static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, 
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     for (int64_t j = j0; j < j1; j += kernels->nr) {
         int64_t n = min64(kernels->nr, j1 - j);
-        flex_tile t = {.kc = kc, .ars = turned ? g->acs : g->ars};
+        flex_tile t; /* the rest is set below, or not read by these tiles */
+        t.kc = kc;
+        t.ars = turned ? g->acs : g->ars;
         direct_b(g, kernels, &t, j, n, k0, panel);
         for (int64_t i = 0; i < g->m; i += height) {
             int64_t rows = min64(height, g->m - i);
