@@ -14,7 +14,6 @@
 #include "nn.h"
 #include "rows.h"
 
-
 /* A batch of products: item i of the batch is at the offsets that its index gives. */
 typedef struct batch {
     flex_gemm g; /* of item 0 */
