@@ -60,16 +60,6 @@ static int32_t count_devices(burni_entry *e)
     return BURN_OK;
 }
 
-static const char *hint_for(const burni_entry *e)
-{
-    for (uint32_t i = 0; i < e->manifest.n_needs; i++) {
-        if (strstr(e->count_text, e->manifest.needs[i].library) != NULL) {
-            return e->manifest.needs[i].hint;
-        }
-    }
-    return "";
-}
-
 /* The entry is busy; counts if that was not done. */
 static int32_t need_count(burni_entry *e, burn_err *err)
 {
@@ -80,21 +70,19 @@ static int32_t need_count(burni_entry *e, burn_err *err)
     if (!e->counted) {
         return burni_fail(err, code, "%s: no memory for its devices", e->manifest.id);
     }
-    const char *hint = hint_for(e);
+    const char *hint = burni_entry_hint(e, e->count_text);
+    int has_hint = hint != NULL && hint[0] != '\0';
     return burni_fail(err, code, "%s: %s%s%s", e->manifest.id, e->count_text,
-                      hint[0] != '\0' ? "; " : "", hint);
+                      has_hint ? "; " : "", has_hint ? hint : "");
 }
 
 /* Opens a backend and makes it this thread's. */
 static int32_t begin(const char *id, burni_entry **out, burn_err *err)
 {
-    int32_t code = burni_loader_list(err);
+    burni_entry *e = NULL;
+    int32_t code = burni_loader_entry_need(id, &e, err);
     if (code != BURN_OK) {
         return code;
-    }
-    burni_entry *e = burni_loader_entry_find(id);
-    if (e == NULL) {
-        return burni_loader_unknown(id, err);
     }
     if (strcmp(e->manifest.kind, "extension") == 0) {
         return burni_fail(err, BURN_E_INVALID, "%s is an extension: it has no devices", id);

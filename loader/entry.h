@@ -80,7 +80,10 @@ typedef struct burni_search {
 
 int32_t burni_search_run(burni_search *out, burn_err *err);
 void burni_search_free(burni_search *s);
-/* Refuses what everybody may write to, and what belongs to another user than root or this one. */
+/*
+ * Refuses what everybody may write to, and what belongs to another user than root or this one. What
+ * its group may write passes: with a group per user (umask 002) that is how files are made.
+ */
 int32_t burni_check_owner(const struct stat *st, const char *path, burn_err *err);
 
 typedef struct burni_block burni_block; /* memory of a table's copy */
@@ -117,6 +120,9 @@ typedef struct burni_entry {
 int32_t burni_entry_fail(burni_entry *e, int32_t code, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The hint of the needed library that the text speaks of, or NULL. */
+const char *burni_entry_hint(const burni_entry *e, const char *text);
+
 /* What listing found. */
 typedef struct burni_listing {
     burni_entry **entries;
@@ -141,14 +147,14 @@ int32_t burni_entry_open(burni_entry *e, burn_err *err);
 burni_entry *burni_loader_entry(uint32_t i);
 /* The entry of an id, or NULL. Lists first. */
 burni_entry *burni_loader_entry_find(const char *id);
+/* The same, or the failure of listing, or "no plugin ...". */
+int32_t burni_loader_entry_need(const char *id, burni_entry **out, burn_err *err);
 /* The devices that are known without opening anything: -1 when they were not counted. */
 int64_t burni_loader_known_devices(burni_entry *e);
 /* Appends "installed: ...; not usable: ...; searched: ...". */
 void burni_loader_describe(burni_text *t);
 /* Fails with "no plugin ...", the nearest name and the above. */
 int32_t burni_loader_unknown(const char *id, burn_err *err);
-/* The nearest name of a known plugin within distance 2, or NULL. */
-const char *burni_loader_nearest(const char *id);
 
 /* Stages of opening, in order. All run without the lock; the entry is busy. */
 int32_t burni_open_library(burni_entry *e, burn_plugin_query_fn *out);

@@ -281,32 +281,28 @@ int32_t burni_entry_open(burni_entry *e, burn_err *err)
     return code;
 }
 
-int32_t burni_loader_open(const char *id, const burni_plugin **out, burn_err *err)
+int32_t burni_loader_entry_need(const char *id, burni_entry **out, burn_err *err)
 {
     int32_t code = burni_loader_list(err);
     if (code != BURN_OK) {
         return code;
     }
-    burni_entry *e = burni_loader_entry_find(id);
-    if (e == NULL) {
-        return burni_loader_unknown(id, err);
+    *out = burni_loader_entry_find(id);
+    return *out != NULL ? BURN_OK : burni_loader_unknown(id, err);
+}
+
+int32_t burni_loader_open(const char *id, const burni_plugin **out, burn_err *err)
+{
+    burni_entry *e = NULL;
+    int32_t code = burni_loader_entry_need(id, &e, err);
+    if (code != BURN_OK) {
+        return code;
     }
     code = burni_entry_open(e, err);
     if (code == BURN_OK && out != NULL) {
         *out = view_of(e);
     }
     return code;
-}
-
-void burni_loader_open_extensions(void)
-{
-    uint32_t n = burni_loader_count();
-    for (uint32_t i = 0; i < n; i++) {
-        burni_entry *e = burni_loader_entry(i);
-        if (e != NULL && strcmp(e->manifest.kind, "extension") == 0) {
-            (void)burni_entry_open(e, NULL);
-        }
-    }
 }
 
 /* With the lock: the plugin that was opened last and is not shut yet. */

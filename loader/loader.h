@@ -49,8 +49,6 @@ const char *burni_loader_searched(uint32_t i);
 
 /* Opens a plugin by id, once; the error names cause and remedy. */
 int32_t burni_loader_open(const char *id, const burni_plugin **out, burn_err *err);
-/* Opens every extension that is known; failures stay in their entries. */
-void burni_loader_open_extensions(void);
 
 /* Number of devices of a backend, and what is known of one. Opens the plugin; cached. */
 int32_t burni_loader_device_count(const char *id, uint32_t *out, burn_err *err);
@@ -79,6 +77,8 @@ void burni_loader_shutdown(void);
 
 /* Options that plugins may look up through the host, besides the environment. */
 int32_t burni_loader_set_option(const char *name, const char *value, burn_err *err);
+/* Whether name and value (NULL: none) are well-formed; it says nothing about what they mean. */
+int32_t burni_loader_check_option(const char *name, const char *value, burn_err *err);
 
 /* Value of an option as set, else of BURN_<name>; NULL when neither is. */
 const char *burni_loader_option(const char *name);

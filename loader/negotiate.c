@@ -128,13 +128,8 @@ static int32_t refused(burni_entry *e, burn_err *said)
         return burni_entry_fail(e, code, "ask the plugin's vendor",
                                 "the plugin refused without a reason (%s)", burn_status_name(code));
     }
-    const char *hint = NULL;
-    for (uint32_t i = 0; i < e->manifest.n_needs && hint == NULL; i++) {
-        if (strstr(said->text, e->manifest.needs[i].library) != NULL) {
-            hint = e->manifest.needs[i].hint;
-        }
-    }
-    return burni_entry_fail(e, code, hint, "the plugin says: %s", said->text);
+    return burni_entry_fail(e, code, burni_entry_hint(e, said->text), "the plugin says: %s",
+                            said->text);
 }
 
 int32_t burni_query(burni_entry *e, burn_plugin_query_fn query)

@@ -3,9 +3,11 @@
  * open.c - maps a plugin's library into the process and finds its query function.
  *
  * The file is checked before its code may run (regular, ours or root's, not writable by everybody,
- * an ELF file of this machine), mapped by its real path, and compared with what was checked: a file
- * that was swapped in between is refused. Nothing is ever unmapped: threads and destructors of a
- * plugin outlive any reference that we could count. Runs without the loader's lock. [init]
+ * an ELF file of this machine) and mapped by its real path, which $ORIGIN and dladdr need. What was
+ * mapped is compared with what was checked; but constructors of a file that was swapped in between
+ * have run by then. Only the owner and mode of its folder, checked as well, keep others from that.
+ * Nothing is ever unmapped: threads and destructors of a plugin outlive any reference that we could
+ * count. Runs without the loader's lock. [init]
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -117,8 +119,7 @@ static int32_t check_file(burni_entry *e, int fd, const char *real, struct stat 
     return code == BURN_OK ? check_header(e, fd, real) : code;
 }
 
-/* The hint of the needed library that the text speaks of, or NULL. */
-static const char *find_hint(const burni_entry *e, const char *text)
+const char *burni_entry_hint(const burni_entry *e, const char *text)
 {
     for (uint32_t i = 0; i < e->manifest.n_needs; i++) {
         if (strstr(text, e->manifest.needs[i].library) != NULL) {
@@ -128,7 +129,7 @@ static const char *find_hint(const burni_entry *e, const char *text)
     return NULL;
 }
 
-/* 1 when the symbol's code comes from the file that was checked. */
+/* 1 when the symbol's code comes from the file that was checked. Its constructors have run. */
 static int is_same_file(void *symbol, const struct stat *checked)
 {
     Dl_info info;
@@ -146,7 +147,7 @@ static int32_t map_library(burni_entry *e, const char *real, const struct stat *
     if (library == NULL) {
         const char *text = dlerror();
         text = text != NULL ? text : "the dynamic linker gave no reason";
-        const char *hint = find_hint(e, text);
+        const char *hint = burni_entry_hint(e, text);
         return burni_entry_fail(e, BURN_E_IO, hint != NULL ? hint : "install what it needs", "%s",
                                 text);
     }

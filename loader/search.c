@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 #define FOLDER_FILES 512     /* manifests read from one folder: the first by name */
-#define FOLDER_NAMES 100000 /* names looked at to find these */
-#define PATH_FOLDERS 64  /* folders taken from BURN_PLUGIN_PATH */
+#define FOLDER_NAMES 20000   /* manifests at which a folder is refused */
+#define PATH_FOLDERS 64      /* folders taken from BURN_PLUGIN_PATH */
 
 typedef struct seen_folder {
     dev_t dev;
@@ -76,7 +76,10 @@ static int is_manifest(const char *name)
     return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".json") == 0;
 }
 
-/* All names are taken before any is left out: which ones are read must not depend on chance. */
+/*
+ * All names are taken before any is left out: which ones are read must not depend on the order in
+ * which the file system tells them. FOLDER_NAMES of them are too many: then none is read.
+ */
 static int32_t list_names(DIR *dir, const char *folder, burni_strings *names)
 {
     for (const struct dirent *d = readdir(dir); d != NULL && names->n < FOLDER_NAMES;
@@ -87,7 +90,7 @@ static int32_t list_names(DIR *dir, const char *folder, burni_strings *names)
         }
     }
     burni_strings_sort(names);
-    if (names->n > FOLDER_FILES) {
+    if (names->n > FOLDER_FILES && names->n < FOLDER_NAMES) {
         burni_log(BURN_LOG_WARN, "loader",
                   "%s holds %u manifests; the first %d by name are read, the rest is ignored",
                   folder, names->n, FOLDER_FILES);
@@ -95,10 +98,18 @@ static int32_t list_names(DIR *dir, const char *folder, burni_strings *names)
     return BURN_OK;
 }
 
+/* Adds the folder, and what is in it. */
 static int32_t add_manifests(search *s, const char *folder, DIR *dir)
 {
     burni_strings names = {NULL, 0, 0};
     int32_t code = list_names(dir, folder, &names);
+    if (code == BURN_OK) {
+        code = add_folder(s, folder,
+                          names.n < FOLDER_NAMES ? "" : "refused: holds 20000 manifests or more");
+    }
+    if (names.n == FOLDER_NAMES) {
+        burni_strings_free(&names);
+    }
     for (uint32_t i = 0; code == BURN_OK && i < names.n && i < FOLDER_FILES; i++) {
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s/%s", folder, names.at[i]);
@@ -148,10 +159,7 @@ static int32_t search_folder(search *s, const char *folder)
         (void)snprintf(note, sizeof(note), "refused: %s", why.text);
         code = add_folder(s, folder, note);
     } else {
-        code = add_folder(s, folder, "");
-        if (code == BURN_OK) {
-            code = add_manifests(s, folder, dir);
-        }
+        code = add_manifests(s, folder, dir);
     }
     (void)closedir(dir);
     return code;

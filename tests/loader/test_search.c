@@ -83,6 +83,30 @@ static void loose_folders_are_refused(void **state)
     }
 }
 
+static void a_folder_with_too_many_manifests_is_refused(void **state)
+{
+    (void)state;
+    char folder[256];
+    world_folder("crowd", folder, sizeof(folder));
+    for (int i = 0; i < 20000; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof(path), "%s/m%05d.json", folder, i);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        assert_int_equal(fclose(file), 0);
+    }
+    assert_int_equal(setenv("BURN_PLUGIN_PATH", folder, 1), 0);
+    assert_int_equal(burni_loader_count(), 0);
+    world_expect(searched(), "-crowd (refused: holds 20000 manifests or more)]");
+    /* One fewer is taken, up to the limit for what is read. */
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/m00000.json", folder);
+    assert_int_equal(unlink(path), 0);
+    burni_loader_forget();
+    assert_int_equal(burni_loader_count(), 512);
+    assert_string_equal(burni_loader_at(0)->id, "m00001");
+}
+
 static void the_order_is_by_folder_then_name(void **state)
 {
     (void)state;
@@ -208,6 +232,7 @@ int main(void)
         LOADER_TEST(only_absolute_folders_count),
         LOADER_TEST(the_folder_beside_the_library_is_searched),
         LOADER_TEST(loose_folders_are_refused),
+        LOADER_TEST(a_folder_with_too_many_manifests_is_refused),
         LOADER_TEST(the_order_is_by_folder_then_name),
         LOADER_TEST(one_library_is_one_plugin),
         LOADER_TEST(the_allow_list),
