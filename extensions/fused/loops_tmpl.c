@@ -168,11 +168,19 @@ static void lion_f64(double *param, double *m, const double *from_param, const d
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Eight doubles; floats are widened before anything is summed, so that squares do not overflow. */
+/*
+ * Floats are widened before anything is summed, so that squares do not overflow. As many doubles as
+ * a register holds: gcc 12 takes wider conversions apart, element by element.
+ */
+#if defined(__AVX512F__)
+enum { WIDTH = 8 };
 typedef double doubles __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
-
-enum { WIDTH = 8 };
+#else
+enum { WIDTH = 4 };
+typedef double doubles __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float floats __attribute__((vector_size(16), aligned(4), may_alias));
+#endif
 
 INLINE floats load(const float *x)
 {
@@ -208,9 +216,12 @@ INLINE floats narrow(doubles x)
 INLINE double fold(doubles a, doubles b)
 {
     doubles both = a + b;
-    double low = (both[0] + both[4]) + (both[1] + both[5]);
-    double high = (both[2] + both[6]) + (both[3] + both[7]);
-    return low + high;
+    double sum[2] = {0.0, 0.0};
+    for (int i = 0; i < WIDTH; i += 2) {
+        sum[0] += both[i];
+        sum[1] += both[i + 1];
+    }
+    return sum[0] + sum[1];
 }
 
 /* out = x + y; returns the sum of out. */
