@@ -117,6 +117,12 @@ static int is_option(const char *word)
     return word[0] == '-' && word[1] != '\0';
 }
 
+/* "-1" is a value that the command may refuse with its range, not an option. */
+static int is_number(const char *word)
+{
+    return word[0] == '-' && word[1] >= '0' && word[1] <= '9';
+}
+
 int cli_parse(cli *c, const cli_option *options, size_t n, const char **word)
 {
     /* First, so that errors of the call are JSON as well. */
@@ -147,7 +153,7 @@ int cli_parse(cli *c, const cli_option *options, size_t n, const char **word)
         if (o->flag != NULL) {
             *o->flag = 1;
         }
-        int has_value = !last && !is_option(c->argv[i + 1]);
+        int has_value = !last && (!is_option(c->argv[i + 1]) || is_number(c->argv[i + 1]));
         if (o->value != NULL && has_value) {
             i++;
             *o->value = c->argv[i];

@@ -57,7 +57,7 @@ static void switch_to(const char *name, const char *value)
     }
 }
 
-static int32_t check_option(const char *name, const char *value, burn_err *err)
+int32_t burni_loader_check_option(const char *name, const char *value, burn_err *err)
 {
     size_t n = name != NULL ? strnlen(name, OPTION_NAME) : 0;
     if (n == 0 || n >= OPTION_NAME) {
@@ -102,7 +102,7 @@ static int32_t add_value(const char *name, const char *value, burn_err *err)
 
 int32_t burni_loader_set_option(const char *name, const char *value, burn_err *err)
 {
-    int32_t code = check_option(name, value, err);
+    int32_t code = burni_loader_check_option(name, value, err);
     if (code != BURN_OK) {
         return code;
     }

@@ -29,15 +29,16 @@ static int is_cpu_backend(const burni_entry *e)
     return strcmp(e->manifest.devices, "cpu") == 0;
 }
 
-const char *burni_loader_nearest(const char *id)
+/* The name that was meant, of a backend or of a plugin of any kind; NULL when none is near. */
+static const char *nearest_of(const char *id, int any_kind)
 {
     const char *best = NULL;
     uint32_t best_distance = 3;
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
-        int is_backend = p != NULL && strcmp(p->kind, "extension") != 0;
-        uint32_t d = is_backend ? burni_distance(id, p->id) : UINT32_MAX;
+        int fits = p != NULL && (any_kind || strcmp(p->kind, "extension") != 0);
+        uint32_t d = fits ? burni_distance(id, p->id) : UINT32_MAX;
         if (d < best_distance) {
             best_distance = d;
             best = p->id;
@@ -95,16 +96,34 @@ void burni_loader_describe(burni_text *t)
     }
 }
 
-static void add_unknown(burni_text *t, const char *what, const char *id)
+/* A list of the extensions, for those who look for a plugin of any kind. */
+static void describe_extensions(burni_text *t)
+{
+    const char *before = "extensions: ";
+    uint32_t n = burni_loader_count();
+    for (uint32_t i = 0; i < n; i++) {
+        const burni_plugin *p = burni_loader_at(i);
+        if (p != NULL && strcmp(p->kind, "extension") == 0) {
+            burni_text_add(t, "%s%s", before, p->id);
+            before = ", ";
+        }
+    }
+    burni_text_add(t, "%s", before[0] == ',' ? "; " : "");
+}
+
+static void add_unknown(burni_text *t, const char *what, const char *id, int any_kind)
 {
     char shown[64];
     burni_text_clean(shown, sizeof(shown), id != NULL ? id : "");
-    const char *nearest = burni_loader_nearest(shown);
+    const char *nearest = nearest_of(shown, any_kind);
     burni_text_add(t, "no %s \"%s\"", what, shown);
     if (nearest != NULL) {
         burni_text_add(t, "; did you mean \"%s\"?", nearest);
     }
     burni_text_add(t, nearest != NULL ? " " : "; ");
+    if (any_kind) {
+        describe_extensions(t);
+    }
     burni_loader_describe(t);
 }
 
@@ -113,7 +132,7 @@ int32_t burni_loader_unknown(const char *id, burn_err *err)
     char text[MESSAGE];
     burni_text t;
     burni_text_init(&t, text, sizeof(text));
-    add_unknown(&t, "plugin", id);
+    add_unknown(&t, "plugin", id, 1);
     return burni_fail(err, BURN_E_NOT_FOUND, "%s", text);
 }
 
@@ -148,7 +167,7 @@ static int32_t check_known(const char *device, const burni_device_term *term, bu
         burni_loader_describe(&t);
         return end_message(err, BURN_E_INVALID, text);
     }
-    add_unknown(&t, "backend", term->id);
+    add_unknown(&t, "backend", term->id, 0);
     return end_message(err, BURN_E_NOT_FOUND, text);
 }
 

@@ -4,7 +4,9 @@
  *
  * A function that can fail returns an int32_t: BURN_OK, or a negative code of the list below. The
  * text goes into a `burn_err` which belongs to the caller and is written on failure only, so a call
- * that succeeds never touches it. To add a code: append a row; numbers are never reused.
+ * that succeeds never touches it. A sink that holds an error keeps it: one sink may be passed to
+ * many calls and has the first error at the end; each call still returns its own code. To use a
+ * sink again, set its `code` to BURN_OK. To add a code: append a row; numbers are never reused.
  */
 #ifndef BURN_STATUS_H
 #define BURN_STATUS_H

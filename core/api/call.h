@@ -22,6 +22,8 @@ burn_tensor *burni_call_fail(uint64_t op, int32_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The failed tensor for a list of `rank` sizes or axes (`what`) that is NULL or too long. */
 burn_tensor *burni_call_bad_dims(uint64_t op, uint32_t rank, const char *what);
+/* The failed tensor for `n_axes` axes that are NULL or too many. */
+burn_tensor *burni_call_bad_axes(uint64_t op, uint32_t n_axes);
 /* Wraps a negative axis once. Out of range stays out of range: infer names it. A failed tensor
  * has rank 0 and passes through. */
 int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis);

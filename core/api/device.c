@@ -2,6 +2,7 @@
 /*
  * device.c - the public functions of <burn/device.h> and <burn/registry.h>.
  */
+#include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "exec/check.h"
@@ -22,10 +23,60 @@ const char *burn_version(void)
     return BURN_VERSION;
 }
 
+/*
+ * The options that each open device was opened with. A device keeps them, so a string with others
+ * for a device that is open already must fail: it would be ignored.
+ */
+static pthread_mutex_t options_lock = PTHREAD_MUTEX_INITIALIZER;
+static char options_of[BURNI_MAX_DEVICES][sizeof(((burni_device_choice *)NULL)->options)];
+
+static const burni_device *open_device(const char *name)
+{
+    const burni_device *device = NULL;
+    for (uint32_t d = 0; (device = burni_device_at(d)) != NULL; d++) {
+        if (strcmp(device->name, name) == 0) {
+            return device;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock. Opens by a string that has options. */
+static burn_device *open_with_options(const char *string, burn_err *err)
+{
+    burni_device_choice choice;
+    memset(&choice, 0, sizeof(choice));
+    if (burni_loader_resolve(string, &choice, err) != BURN_OK) {
+        return NULL;
+    }
+    const burni_device *open = open_device(choice.canonical);
+    const char *has = open != NULL ? options_of[open->index] : "";
+    if (open != NULL && choice.options[0] != '\0' && strcmp(has, choice.options) != 0) {
+        (void)burni_fail(err, BURN_E_STATE,
+                         "device %s: it is open already, with%s%.50s; \"%.90s\" has no effect any "
+                         "more, so open it first with those",
+                         open->name, has[0] != '\0' ? " " : "out options", has, choice.options);
+        return NULL;
+    }
+    burn_device *device = burni_device_open(string, err);
+    if (device != NULL && open == NULL) {
+        memcpy(options_of[device->core->index], choice.options, sizeof(choice.options));
+    }
+    return device;
+}
+
 burn_device *burn_device_open(const char *string, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    return burni_device_open(string, err != NULL ? err : &local);
+    burn_err spare;
+    err = burni_first(err, &spare);
+    const char *text = string != NULL ? string : burni_env("DEVICE");
+    if (text == NULL || strchr(text, '?') == NULL) {
+        return burni_device_open(string, err);
+    }
+    (void)pthread_mutex_lock(&options_lock);
+    burn_device *device = open_with_options(string, err);
+    (void)pthread_mutex_unlock(&options_lock);
+    return device;
 }
 
 burn_device *burn_device_autodiff(burn_device *device)
@@ -55,6 +106,8 @@ const char *burn_device_reason(const burn_device *device)
 
 int32_t burn_device_describe(const burn_device *device, burn_device_info *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (device == NULL || out == NULL) {
         return burni_fail(err, BURN_E_INVALID, "describe: device or output is NULL");
     }
@@ -64,8 +117,8 @@ int32_t burn_device_describe(const burn_device *device, burn_device_info *out, b
 int32_t burn_sync(burn_device *device, burn_err *err)
 {
     burni_thread *thread = burni_thread_get();
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (thread == NULL || device == NULL) {
         return burni_fail(err, BURN_E_INVALID, "sync: the device is NULL");
     }
@@ -93,6 +146,8 @@ int32_t burn_sync(burn_device *device, burn_err *err)
 
 int32_t burn_memory_report(const burn_device *device, burn_memory *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
         return burni_fail(err, BURN_E_INVALID, "memory: device or output is NULL or too small");
     }
@@ -138,27 +193,7 @@ void burn_memory_limit(burn_device *device, uint64_t bytes)
     }
 }
 
-/* ---- options, log, extensions ---------------------------------------------------------------- */
-
-int32_t burn_option_set(const char *name, const char *value, burn_err *err)
-{
-    if (name != NULL && strcmp(name, "DECOMPOSE") == 0) {
-        /* For tests: this thread takes decompositions where there are kernels. */
-        burni_thread *thread = burni_thread_get();
-        if (thread != NULL) {
-            int on = value != NULL && strcmp(value, "1") == 0;
-            thread->watch = on ? thread->watch | BURNI_WATCH_DECOMPOSE
-                               : thread->watch & ~(uint32_t)BURNI_WATCH_DECOMPOSE;
-        }
-        return BURN_OK;
-    }
-    if (name != NULL && strcmp(name, "CHECK") == 0) {
-        burni_thread *thread = burni_thread_get();
-        return thread != NULL ? burni_check_set(thread, value, err)
-                              : burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
-    }
-    return burni_loader_set_option(name, value, err);
-}
+/* ---- log, extensions ------------------------------------------------------------------------- */
 
 void burn_log_set(burn_log_fn fn, void *user, int32_t level)
 {
@@ -167,6 +202,8 @@ void burn_log_set(burn_log_fn fn, void *user, int32_t level)
 
 int32_t burn_extension_load(const char *id, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     return burni_extension_load(id, err);
 }
 

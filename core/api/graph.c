@@ -59,6 +59,8 @@ static burn_graph *graph_of(burn_window *window, burn_err *err)
 
 int32_t burn_capture_begin(burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
     if (thread == NULL || thread->capture != NULL) {
         return burni_fail(err, thread == NULL ? BURN_E_NO_MEMORY : BURN_E_STATE,
@@ -117,6 +119,8 @@ static void own_outputs(const burni_capture *capture, burn_tensor *const *output
 burn_graph *burn_capture_end(burn_tensor *const *outputs, uint32_t n_outputs, burn_module *states,
                              burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
     if (thread == NULL || thread->capture == NULL) {
         (void)burni_fail(err, BURN_E_STATE, "capture: none was begun on this thread");
@@ -166,12 +170,16 @@ const burn_window *burn_graph_window(const burn_graph *graph, size_t *out_size)
 
 int32_t burn_window_check(const void *bytes, size_t size, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     return bytes != NULL ? burni_window_check(bytes, size, err)
                          : burni_fail(err, BURN_E_INVALID, "window: NULL");
 }
 
 burn_graph *burn_graph_from_bytes(const void *bytes, size_t size, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (bytes == NULL) {
         (void)burni_fail(err, BURN_E_INVALID, "graph: the bytes are NULL");
         return NULL;
@@ -242,8 +250,8 @@ int32_t burn_graph_run(const burn_graph *graph, burn_device *device, burn_tensor
                        uint32_t n_outputs, burn_err *err)
 {
     burni_thread *thread = burni_thread_get();
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (graph == NULL || device == NULL || thread == NULL) {
         return burni_fail(err, BURN_E_INVALID, "graph: the graph or the device is NULL");
     }

@@ -118,8 +118,7 @@ burn_tensor *burn_flip(burn_tensor *x, uint32_t n_axes, const int64_t *axes)
     burn_attrs_axes a;
     burn_attrs_init(&a, sizeof(a));
     if (bad_dims(n_axes, axes)) {
-        return burni_call_fail(BURN_OP_FLIP, BURN_E_INVALID, "flip: %u axes given, at most %d",
-                               n_axes, BURN_MAX_RANK);
+        return burni_call_bad_axes(BURN_OP_FLIP, n_axes);
     }
     a.n_axes = n_axes;
     for (uint32_t i = 0; i < n_axes; i++) {
@@ -257,14 +256,23 @@ burn_tensor *burn_unfold(burn_tensor *x, int64_t axis, int64_t size, int64_t ste
     return burni_call(NULL, BURN_OP_UNFOLD, &a, &x, 1);
 }
 
+static burn_tensor *bad_list(const char *name, burn_tensor *const *xs, uint32_t n)
+{
+    if (xs == NULL) {
+        return burni_call_fail(BURN_OP_CAT, BURN_E_INVALID, "%s: the list of tensors is NULL",
+                               name);
+    }
+    return burni_call_fail(BURN_OP_CAT, BURN_E_INVALID,
+                           "%s: %u tensors given; 1 to %d can be joined at once", name, n,
+                           BURN_MAX_OPERANDS - 1);
+}
+
 burn_tensor *burn_cat(burn_tensor *const *xs, uint32_t n, int64_t axis)
 {
     burn_attrs_axis a;
     burn_attrs_init(&a, sizeof(a));
     if (n == 0 || xs == NULL || n >= BURN_MAX_OPERANDS) {
-        return burni_call_fail(BURN_OP_CAT, BURN_E_INVALID,
-                               "cat: %u tensors given; 1 to %d can be joined at once", n,
-                               BURN_MAX_OPERANDS - 1);
+        return bad_list("cat", xs, n);
     }
     a.axis = burni_wrap_axis(xs[0], axis);
     return burni_call(NULL, BURN_OP_CAT, &a, xs, n);
@@ -274,9 +282,7 @@ burn_tensor *burn_stack(burn_tensor *const *xs, uint32_t n, int64_t axis)
 {
     burn_tensor *rows[BURN_MAX_OPERANDS];
     if (n == 0 || xs == NULL || n >= BURN_MAX_OPERANDS) {
-        return burni_call_fail(BURN_OP_CAT, BURN_E_INVALID,
-                               "stack: %u tensors given; 1 to %d can be joined at once", n,
-                               BURN_MAX_OPERANDS - 1);
+        return bad_list("stack", xs, n);
     }
     int64_t at = axis < 0 ? axis + burn_rank(xs[0]) + 1 : axis;
     burn_scope_begin();

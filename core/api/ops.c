@@ -57,9 +57,21 @@ burn_tensor *burni_call_bad_dims(uint64_t op, uint32_t rank, const char *what)
                            what, BURN_MAX_RANK);
 }
 
+burn_tensor *burni_call_bad_axes(uint64_t op, uint32_t n_axes)
+{
+    const char *name = burni_op_find(op)->def.name;
+    if (n_axes > BURN_MAX_RANK) {
+        return burni_call_fail(op, BURN_E_INVALID, "%s: %u axes given, at most %d", name, n_axes,
+                               BURN_MAX_RANK);
+    }
+    return burni_call_fail(op, BURN_E_INVALID, "%s: axes is NULL, %u numbers are needed", name,
+                           n_axes);
+}
+
 int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis)
 {
-    return axis < 0 && x != NULL ? axis + x->rank : axis;
+    int inside = x != NULL && axis < 0 && axis >= -(int64_t)x->rank;
+    return inside ? axis + x->rank : axis;
 }
 
 /* ---- elementwise ----------------------------------------------------------------------------- */
@@ -122,8 +134,7 @@ static burn_tensor *reduce(uint64_t op, burn_tensor *x, uint32_t n_axes, const i
     burn_attrs_axes a;
     burn_attrs_init(&a, sizeof(a));
     if (n_axes > BURN_MAX_RANK || (n_axes > 0 && axes == NULL)) {
-        return burni_call_fail(op, BURN_E_INVALID, "reduction: %u axes given, at most %d", n_axes,
-                               BURN_MAX_RANK);
+        return burni_call_bad_axes(op, n_axes);
     }
     a.n_axes = n_axes;
     a.keepdims = keepdims != 0;

@@ -88,6 +88,8 @@ uint32_t burn_plugins_count(void)
 
 int32_t burn_plugins_at(uint32_t i, int32_t open, burn_plugin_info *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (out == NULL || out->struct_size < sizeof(out->struct_size)) {
         return burni_fail(err, BURN_E_INVALID, "plugins: the output is NULL or states no size");
     }
@@ -126,6 +128,8 @@ const char *burn_plugins_searched(uint32_t i)
 
 int32_t burn_plugins_device(const char *id, uint32_t ordinal, burn_device_info *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (id == NULL || out == NULL || out->struct_size < sizeof(out->struct_size)) {
         return burni_fail(err, BURN_E_INVALID, "plugins: id or output is NULL, or states no size");
     }
@@ -143,6 +147,8 @@ int32_t burn_plugins_device(const char *id, uint32_t ordinal, burn_device_info *
 
 int32_t burn_device_resolve(const char *string, burn_device_choice *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (out == NULL || out->struct_size < sizeof(*out)) {
         return burni_fail(err, BURN_E_INVALID, "resolve: the output is NULL or too small");
     }

@@ -94,6 +94,8 @@ int32_t burn_ok(const burn_tensor *t)
 
 int32_t burn_tensor_error(const burn_tensor *t, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (t == NULL) {
         return burni_fail(err, BURN_E_INVALID, "the tensor is NULL");
     }
@@ -137,6 +139,8 @@ burn_device *burn_device_of(const burn_tensor *t)
 
 int32_t burn_read(const burn_tensor *t, void *out, size_t bytes, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
     if (t == NULL || thread == NULL) {
         return burni_fail(err, BURN_E_INVALID, "read: the tensor is NULL");
@@ -145,7 +149,11 @@ int32_t burn_read(const burn_tensor *t, void *out, size_t bytes, burn_err *err)
         return burn_tensor_error(t, err);
     }
     uint64_t want = (uint64_t)t->numel * burn_dtype_size(t->dtype);
-    if (bytes != want || (out == NULL && want > 0)) {
+    if (out == NULL && want > 0) {
+        return burni_fail(err, BURN_E_INVALID, "read: out is NULL, %" PRIu64 " bytes are needed",
+                          want);
+    }
+    if (bytes != want) {
         return burni_fail(err, BURN_E_INVALID, "read: the tensor has %" PRIu64 " bytes, not %zu",
                           want, bytes);
     }
@@ -200,8 +208,8 @@ static unsigned char *raw_bytes(const burn_tensor *t, int64_t n, const void *out
 
 int32_t burn_read_f64(const burn_tensor *t, double *out, int64_t n, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     unsigned char *bytes = raw_bytes(t, n, out, err);
     if (bytes == NULL) {
         return err->code;
@@ -215,8 +223,8 @@ int32_t burn_read_f64(const burn_tensor *t, double *out, int64_t n, burn_err *er
 
 int32_t burn_read_i64(const burn_tensor *t, int64_t *out, int64_t n, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (t != NULL && t->cause == NULL && burn_dtype_class(t->dtype) == BURN_CLASS_FLOAT) {
         return burni_fail(err, BURN_E_DTYPE, "read: a %s tensor as integers; cast it first",
                           burn_dtype_name(t->dtype));
@@ -234,6 +242,8 @@ int32_t burn_read_i64(const burn_tensor *t, int64_t *out, int64_t n, burn_err *e
 
 double burn_item(const burn_tensor *t, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     double value = (double)NAN;
     if (burn_read_f64(t, &value, 1, err) != BURN_OK) {
         return (double)NAN;
@@ -332,17 +342,36 @@ size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
 
 /* ---- any op ---------------------------------------------------------------------------------- */
 
+static int32_t check_call(uint64_t op_id, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                          burn_tensor *const *out, uint32_t n_out, burn_err *err)
+{
+    if (op == NULL) {
+        return burni_fail(err, BURN_E_NOT_FOUND, "there is no op with id %" PRIu64, op_id);
+    }
+    if (n_in > BURN_MAX_OPERANDS || n_out > BURN_MAX_OPERANDS) {
+        return burni_fail(err, BURN_E_INVALID, "%s: %u operands and %u outputs; at most %d each",
+                          op->def.name, n_in, n_out, BURN_MAX_OPERANDS);
+    }
+    if ((in == NULL && n_in > 0) || (out == NULL && n_out > 0)) {
+        return burni_fail(err, BURN_E_INVALID, "%s: %s is NULL, %u tensors are needed",
+                          op->def.name, in == NULL && n_in > 0 ? "in" : "out",
+                          in == NULL && n_in > 0 ? n_in : n_out);
+    }
+    return BURN_OK;
+}
+
 int32_t burn_op_call(burn_device *device, uint64_t op_id, const void *attrs, uint32_t attrs_size,
                      burn_tensor *const *in, uint32_t n_in, burn_tensor **out, uint32_t n_out)
 {
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);
-    if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || n_out > BURN_MAX_OPERANDS) {
-        int32_t code = op == NULL ? BURN_E_NOT_FOUND : BURN_E_INVALID;
-        for (uint32_t j = 0; j < n_out; j++) {
-            out[j] = burni_handle_fail(thread, code, op_id,
-                                       "there is no op with id %" PRIu64 ", or too many operands",
-                                       op_id);
+    burn_err err = BURN_ERR_INIT;
+    int32_t code = check_call(op_id, op, in, n_in, out, n_out, &err);
+    if (thread == NULL || code != BURN_OK) {
+        code = code != BURN_OK ? code : BURN_E_NO_MEMORY;
+        for (uint32_t j = 0; j < n_out && out != NULL; j++) {
+            out[j] = burni_handle_fail(thread, code, op_id, "%s",
+                                       err.code != BURN_OK ? err.text : "out of host memory");
         }
         return code;
     }

@@ -13,6 +13,25 @@ int32_t burni_fail(burn_err *err, int32_t code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int32_t burni_vfail(burn_err *err, int32_t code, const char *format, va_list args);
 
+/*
+ * The sink of a public call: the caller's, or `spare` when there is none or it holds an error
+ * already. The first error of many calls stays, and the call may read what it wrote. Every public
+ * function with a burn_err begins with this.
+ */
+static inline burn_err *burni_first(burn_err *err, burn_err *spare)
+{
+    if (err != NULL && err->code == BURN_OK) {
+        return err;
+    }
+    spare->struct_size = (uint32_t)sizeof(*spare);
+    spare->code = BURN_OK;
+    spare->op = 0;
+    spare->backend_code = 0;
+    spare->cap = (uint32_t)sizeof(spare->text);
+    spare->text[0] = '\0';
+    return spare;
+}
+
 /* Puts "prefix: " before the text that is there. */
 void burni_prefix(burn_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -170,6 +170,8 @@ static void warn(const burn_err *err)
 
 int32_t burn_profile_begin(burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burn_err own = BURN_ERR_INIT;
     (void)pthread_mutex_lock(&lock);
     int32_t rc = begin(&own);

@@ -41,6 +41,8 @@ static uint64_t new_id(void)
 
 burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
     if (thread == NULL || value == NULL || device == NULL) {
         (void)burni_fail(err, BURN_E_INVALID, "variable: device or value is NULL");
@@ -295,8 +297,8 @@ int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
 {
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || op->def.n_out > 16 ||
         vars == NULL || in == NULL) {
         return burni_fail(err, BURN_E_INVALID, "update: unknown op, or too many or no operands");
@@ -321,6 +323,8 @@ int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
 
 int32_t burn_var_assign(burn_var *var, burn_tensor *value, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (var == NULL || value == NULL) {
         return burni_fail(err, BURN_E_INVALID, "assign: variable or value is NULL");
     }

@@ -500,6 +500,8 @@ static int32_t walk(pass *p, burn_tensor *t, burn_tensor *seed)
 
 burn_grads *burn_backward(burn_tensor *t, burn_tensor *seed, uint32_t flags, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
     if (thread == NULL || check_root(t, seed, err) != BURN_OK) {
         return NULL;
@@ -563,6 +565,8 @@ burn_tensor *burn_grads_get_var(burn_grads *grads, const burn_var *var)
 int32_t burn_grads_set_var(burn_grads *grads, const burn_var *var, burn_tensor *grad,
                            burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     burni_grad_entry *entry = var != NULL ? entry_of(grads, var->leaf) : NULL;
     if (entry == NULL) {
         return burni_fail(err, BURN_E_NOT_FOUND, "gradients: the variable has none here");

@@ -213,7 +213,13 @@ static burni_block *take_slow(burni_pool *pool, burni_cache *cache, uint32_t kla
 burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err)
 {
     uint32_t klass = burni_pool_class_of(bytes);
-    if (klass >= BURNI_N_CLASSES || bytes > pool->limits.max_binding) {
+    if (klass >= BURNI_N_CLASSES && bytes <= pool->limits.max_binding) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY,
+                         "a tensor of %llu bytes is larger than any memory",
+                         (unsigned long long)bytes);
+        return NULL;
+    }
+    if (bytes > pool->limits.max_binding) {
         (void)burni_fail(err, BURN_E_NO_MEMORY,
                          "a tensor of %llu bytes is larger than the device's limit of %llu",
                          (unsigned long long)bytes, (unsigned long long)pool->limits.max_binding);

@@ -49,6 +49,8 @@ static burn_tensor *linear_forward(burn_module *m, void *user, burn_tensor *x)
 burn_module *burn_nn_linear(burn_module *parent, const char *name, int64_t in, int64_t out,
                             int32_t bias, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (positive("linear", in, out, err) != BURN_OK) {
         return NULL;
     }
@@ -56,10 +58,12 @@ burn_module *burn_nn_linear(burn_module *parent, const char *name, int64_t in, i
     const int64_t weight[2] = {in, out};
     if (m == NULL || !add(m, "weight", 2, weight, BURN_INIT_KAIMING_UNIFORM, default_gain(), 0, in,
                           1, err)) {
+        burni_layer_drop(m);
         return NULL;
     }
     if (bias &&
         !add(m, "bias", 1, &out, BURN_INIT_KAIMING_UNIFORM, default_gain(), 0, in, 1, err)) {
+        burni_layer_drop(m);
         return NULL;
     }
     return m;
@@ -76,6 +80,8 @@ static burn_tensor *conv2d_forward(burn_module *m, void *user, burn_tensor *x)
 burn_module *burn_nn_conv2d(burn_module *parent, const char *name, int64_t in, int64_t out,
                             int64_t kernel, const burn_conv_opts *opts, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     static const burn_conv_opts none = {.struct_size = sizeof(none)};
     const burn_conv_opts *o = opts != NULL ? opts : &none;
     int64_t groups = o->groups > 0 ? o->groups : 1;
@@ -100,6 +106,7 @@ burn_module *burn_nn_conv2d(burn_module *parent, const char *name, int64_t in, i
     if (!add(m, "weight", 4, weight, BURN_INIT_KAIMING_UNIFORM, default_gain(), 0, fan_in, 1,
              err) ||
         !add(m, "bias", 1, &out, BURN_INIT_KAIMING_UNIFORM, default_gain(), 0, fan_in, 1, err)) {
+        burni_layer_drop(m);
         return NULL;
     }
     return m;
@@ -150,6 +157,8 @@ static burn_tensor *batch_norm_forward(burn_module *m, void *user, burn_tensor *
 burn_module *burn_nn_batch_norm(burn_module *parent, const char *name, int64_t channels,
                                 burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (positive("batch_norm", channels, 1, err) != BURN_OK) {
         return NULL;
     }
@@ -158,6 +167,7 @@ burn_module *burn_nn_batch_norm(burn_module *parent, const char *name, int64_t c
         !add(m, "beta", 1, &channels, BURN_INIT_CONSTANT, 0, 0, 0, 1, err) ||
         !add(m, "running_mean", 1, &channels, BURN_INIT_CONSTANT, 0, 0, 0, 0, err) ||
         !add(m, "running_var", 1, &channels, BURN_INIT_CONSTANT, 1, 0, 0, 0, err)) {
+        burni_layer_drop(m);
         return NULL;
     }
     return m;
@@ -171,12 +181,15 @@ static burn_tensor *layer_norm_forward(burn_module *m, void *user, burn_tensor *
 
 burn_module *burn_nn_layer_norm(burn_module *parent, const char *name, int64_t size, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (positive("layer_norm", size, 1, err) != BURN_OK) {
         return NULL;
     }
     burn_module *m = burni_layer_new(parent, name, layer_norm_forward, err);
     if (m == NULL || !add(m, "gamma", 1, &size, BURN_INIT_CONSTANT, 1, 0, 0, 1, err) ||
         !add(m, "beta", 1, &size, BURN_INIT_CONSTANT, 0, 0, 0, 1, err)) {
+        burni_layer_drop(m);
         return NULL;
     }
     return m;
@@ -193,12 +206,15 @@ static burn_tensor *embedding_forward(burn_module *m, void *user, burn_tensor *x
 burn_module *burn_nn_embedding(burn_module *parent, const char *name, int64_t n, int64_t size,
                                burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (positive("embedding", n, size, err) != BURN_OK) {
         return NULL;
     }
     burn_module *m = burni_layer_new(parent, name, embedding_forward, err);
     const int64_t dims[2] = {n, size};
     if (m == NULL || !add(m, "weight", 2, dims, BURN_INIT_NORMAL, 0, 1, 0, 1, err)) {
+        burni_layer_drop(m);
         return NULL;
     }
     return m;
@@ -215,6 +231,8 @@ static burn_tensor *dropout_forward(burn_module *m, void *user, burn_tensor *x)
 
 burn_module *burn_nn_dropout(burn_module *parent, const char *name, double p, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (!(p >= 0.0 && p <= 1.0)) {
         (void)burni_fail(err, BURN_E_INVALID, "dropout: the probability %g is not in 0..1", p);
         return NULL;
@@ -267,12 +285,16 @@ static burn_module *pool(burn_module *parent, const char *name, burn_forward_fn 
 burn_module *burn_nn_max_pool2d(burn_module *parent, const char *name, int64_t kernel,
                                 int64_t stride, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     return pool(parent, name, max_pool_forward, kernel, stride, err);
 }
 
 burn_module *burn_nn_avg_pool2d(burn_module *parent, const char *name, int64_t kernel,
                                 int64_t stride, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     return pool(parent, name, avg_pool_forward, kernel, stride, err);
 }
 
@@ -285,6 +307,8 @@ static burn_tensor *adaptive_forward(burn_module *m, void *user, burn_tensor *x)
 burn_module *burn_nn_adaptive_avg_pool2d(burn_module *parent, const char *name, int64_t size,
                                          burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     return pool(parent, name, adaptive_forward, size, size, err);
 }
 
@@ -297,6 +321,8 @@ static burn_tensor *flatten_forward(burn_module *m, void *user, burn_tensor *x)
 
 burn_module *burn_nn_flatten(burn_module *parent, const char *name, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     return burni_layer_new(parent, name, flatten_forward, err);
 }
 
@@ -320,8 +346,13 @@ static burn_tensor *activation_forward(burn_module *m, void *user, burn_tensor *
 burn_module *burn_nn_activation(burn_module *parent, const char *name, uint32_t kind,
                                 burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (kind >= sizeof(activations) / sizeof(activations[0])) {
-        (void)burni_fail(err, BURN_E_INVALID, "activation: %u is no kind", kind);
+        (void)burni_fail(err, BURN_E_INVALID,
+                         "activation: %u is no kind; there are BURN_RELU, BURN_GELU, BURN_SILU, "
+                         "BURN_SIGMOID and BURN_TANH",
+                         kind);
         return NULL;
     }
     burn_module *m = burni_layer_new(parent, name, activation_forward, err);

@@ -57,6 +57,8 @@ static void free_module(burn_module *m)
 
 burn_module *burn_module_create(burn_device *device, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (device == NULL) {
         (void)burni_fail(err, BURN_E_INVALID, "module: the device is NULL");
         return NULL;
@@ -119,10 +121,10 @@ static int32_t check_new(burn_module *parent, const char *name, burn_err *err)
 
 burn_module *burn_module_child(burn_module *parent, const char *name, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (parent == NULL) {
-        if (err != NULL && err->code == BURN_OK) {
-            (void)burni_fail(err, BURN_E_INVALID, "module: the parent is NULL");
-        }
+        (void)burni_fail(err, BURN_E_INVALID, "module: the parent is NULL");
         return NULL;
     }
     if (check_new(parent, name, err) != BURN_OK) {
@@ -142,6 +144,7 @@ burn_module *burn_module_child(burn_module *parent, const char *name, burn_err *
     m->path = path;
     m->device = parent->device;
     m->root = parent->root;
+    m->parent = parent;
     if (parent->last_child != NULL) {
         parent->last_child->next = m;
     } else {
@@ -165,6 +168,8 @@ burn_module *burn_module_find(burn_module *module, const char *path)
 burn_var *burn_module_add(burn_module *module, const char *name, burn_tensor *value,
                           int32_t trainable, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (module == NULL || check_new(module, name, err) != BURN_OK) {
         return NULL;
     }
@@ -322,7 +327,8 @@ static burn_tensor *same_value(burn_tensor *x)
 burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
 {
     if (module == NULL) {
-        return burn_reshape(NULL, 0, NULL);
+        return burni_handle_fail(burni_thread_get(), BURN_E_INVALID, 0,
+                                 "forward: the module is NULL");
     }
     burn_scope_begin();
     burn_tag_begin(module->name);
@@ -331,6 +337,25 @@ burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
                          : run_children(module, x);
     burn_tag_end();
     return burn_scope_return(y == x ? same_value(x) : y);
+}
+
+void burni_layer_drop(burn_module *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    burn_module *parent = m->parent;
+    burn_module *before = NULL;
+    for (burn_module *c = parent->first_child; c != m; c = c->next) {
+        before = c;
+    }
+    if (before != NULL) {
+        before->next = m->next;
+    } else {
+        parent->first_child = m->next;
+    }
+    parent->last_child = parent->last_child == m ? before : parent->last_child;
+    free_module(m);
 }
 
 burn_module *burni_layer_new(burn_module *parent, const char *name, burn_forward_fn forward,
@@ -346,6 +371,12 @@ burn_module *burni_layer_new(burn_module *parent, const char *name, burn_forward
 burn_module *burn_nn_custom(burn_module *parent, const char *name, burn_forward_fn forward,
                             void *user, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
+    if (forward == NULL) {
+        (void)burni_fail(err, BURN_E_INVALID, "custom: the forward function is NULL");
+        return NULL;
+    }
     burn_module *m = burni_layer_new(parent, name, forward, err);
     if (m != NULL) {
         m->layer.user = user;

@@ -34,6 +34,7 @@ struct burn_module {
     burn_module *first_child;
     burn_module *last_child;
     burn_module *next;
+    burn_module *parent; /* NULL for the root */
     burni_param *params;
     uint32_t n_params;
     int32_t training; /* of the root */
@@ -43,6 +44,8 @@ struct burn_module {
 /* A child with a forward function; NULL with the error on failure or when the parent is NULL. */
 burn_module *burni_layer_new(burn_module *parent, const char *name, burn_forward_fn forward,
                              burn_err *err);
+/* Takes away a child that was just made and could not be finished. NULL is fine. */
+void burni_layer_drop(burn_module *m);
 /* Value of the module's own parameter i. */
 burn_tensor *burni_layer_param(burn_module *module, uint32_t i);
 

@@ -92,8 +92,13 @@ int32_t burni_check_axis(const char *op, int64_t axis, uint32_t rank, burn_err *
                           "%s: axis %lld of a tensor of rank 0, which has no axes", op,
                           (long long)axis);
     }
-    return burni_fail(err, BURN_E_INVALID, "%s: axis %lld is out of range, use 0 to %u", op,
-                      (long long)axis, (unsigned)rank - 1);
+    if (axis < 0 && axis >= -(int64_t)rank) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "%s: axis %lld; attributes count from the front, use 0 to %u", op,
+                          (long long)axis, (unsigned)rank - 1);
+    }
+    return burni_fail(err, BURN_E_INVALID, "%s: axis %lld is out of range, use -%u to %u", op,
+                      (long long)axis, (unsigned)rank, (unsigned)rank - 1);
 }
 
 int32_t burni_check_axes(const char *op, const burn_attrs_axes *a, uint32_t rank, burn_err *err)

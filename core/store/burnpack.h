@@ -134,6 +134,12 @@ int32_t burni_bpk_add_scalar(burni_bpk_writer *writer, const burni_bpk_scalar *s
 int32_t burni_bpk_size(burni_bpk_writer *writer, uint64_t *size, burn_err *err);
 
 /*
+ * The file that a save to `path` replaces, to be freed: `path`, or what its symbolic link names.
+ * What exists and is no regular file is an error.
+ */
+int32_t burni_bpk_target(const char *path, char **out, burn_err *err);
+
+/*
  * Writes a scratch file beside `path` (`<name>.<pid>-<counter>.tmp`), syncs it, renames it over
  * `path` and syncs the folder. On failure the scratch file is removed and `path` is as it was. A
  * full disk or a file size limit is an ordinary error.

@@ -751,7 +751,7 @@ static int32_t write_scratch(burni_bpk_writer *writer, const plan *p, stream *s,
     return code;
 }
 
-int32_t burni_bpk_write_file(burni_bpk_writer *writer, const char *path, burn_err *err)
+static int32_t write_target(burni_bpk_writer *writer, const char *path, burn_err *err)
 {
     plan p;
     stream s;
@@ -770,5 +770,16 @@ int32_t burni_bpk_write_file(burni_bpk_writer *writer, const char *path, burn_er
         (void)close(folder);
     }
     burni_free(p.metadata.bytes);
+    return code;
+}
+
+int32_t burni_bpk_write_file(burni_bpk_writer *writer, const char *path, burn_err *err)
+{
+    char *target = NULL;
+    int32_t code = burni_bpk_target(path, &target, err);
+    if (code == BURN_OK) {
+        code = write_target(writer, target, err);
+    }
+    burni_free(target);
     return code;
 }

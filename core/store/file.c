@@ -36,6 +36,8 @@ struct burn_file {
 
 burn_file *burn_file_open(const char *path, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     struct stat st;
     if (path == NULL) {
         (void)burni_fail(err, BURN_E_INVALID, "file: the path is NULL");
@@ -135,6 +137,8 @@ const char *burn_file_metadata(const burn_file *file, uint32_t i, const char **o
 
 burn_graph *burn_file_graph(burn_file *file, burn_err *err)
 {
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (file == NULL) {
         (void)burni_fail(err, BURN_E_INVALID, "file: it is NULL");
         return NULL;
@@ -217,8 +221,8 @@ static const burn_graph *need_graph(burn_file *file, burn_err *err)
 int32_t burn_file_run(burn_file *file, burn_device *device, burn_tensor *const *inputs,
                       uint32_t n_inputs, burn_tensor **outputs, uint32_t n_outputs, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     const burn_graph *graph = NULL;
     int32_t rc = BURN_OK;
     if (file == NULL || device == NULL) {

@@ -271,8 +271,8 @@ static void give_report(const loading *l, burn_load_report *report)
 int32_t burn_load(burn_module *module, const char *path, uint32_t flags, burn_load_report *report,
                   burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (module == NULL || path == NULL || (flags & ~(uint32_t)BURN_LOAD_PARTIAL) != 0) {
         return burni_fail(err, BURN_E_INVALID,
                           "load: the module or the path is NULL, or flags (%u) are unknown", flags);

@@ -155,8 +155,8 @@ static int32_t write_all(burn_module *module, const char *path, const burn_save_
 
 int32_t burn_save(burn_module *module, const char *path, const burn_save_opts *opts, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_first(err, &spare);
     if (module == NULL || path == NULL || path[0] == '\0') {
         return burni_fail(err, BURN_E_INVALID, "save: the module or the path is NULL or empty");
     }

@@ -102,6 +102,18 @@ static int number(const char *text, long least, long *out)
     return end != text && *end == '\0' && *out >= least;
 }
 
+/* Asked before the training, not after it: 1 when a file can be made in the folder of `path`. */
+static int can_save(const char *path)
+{
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL) {
+        int n = slash == path ? 1 : (int)(slash - path);
+        (void)snprintf(folder, sizeof(folder), "%.*s", n, path);
+    }
+    return access(folder, W_OK | X_OK) == 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *data = "examples/data/mnist";
@@ -120,6 +132,10 @@ int main(int argc, char **argv)
             fprintf(stderr, "usage: mnist [--data DIR] [--epochs N] [--batches N] [--out FILE]\n");
             return 2;
         }
+    }
+    if (!can_save(out)) {
+        fprintf(stderr, "mnist: --out %s: its folder cannot be written to\n", out);
+        return 1;
     }
     burn_err err = BURN_ERR_INIT;
     burn_device *device = burn_device_open(NULL, &err);

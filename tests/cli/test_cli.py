@@ -398,6 +398,8 @@ class Cli(unittest.TestCase):
         for word in ("0", "x", "-1", "1.5", "1001", "", "99999999999999999999"):
             self.refused("predict", model, "--image", path, "--top", word, status=2)
         self.refused("predict", model, "--image", path, "--index", "1e3", status=2)
+        self.refused("predict", model, "--image", path, "--index", "-1", status=2,
+                     words=["--index", "-1"])
         self.refused("predict", model, "--image", path, "--device", "", words=["empty"])
         self.refused("predict", model, "--image", path, "--device", "mokc", words=["mock"])
 

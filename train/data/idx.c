@@ -239,6 +239,8 @@ static int32_t read_stream(burni_byte_stream *stream, uint64_t max_bytes, burn_i
 
 int32_t burn_idx_open(const char *path, uint64_t max_bytes, burn_idx **out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (out != NULL) {
         *out = NULL;
     }
@@ -261,6 +263,8 @@ int32_t burn_idx_open(const char *path, uint64_t max_bytes, burn_idx **out, burn
 int32_t burn_idx_parse(const void *bytes, uint64_t size, const char *name, uint64_t max_bytes,
                        burn_idx **out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (out != NULL) {
         *out = NULL;
     }

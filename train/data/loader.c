@@ -195,6 +195,8 @@ static int32_t make_locks(burn_loader *loader, burn_err *err)
 int32_t burn_loader_create(const burn_dataset *dataset, const burn_loader_opts *opts,
                            burn_loader **out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (out == NULL) {
         return burni_train_fail(err, BURN_E_INVALID, "loader: a place for the result is needed");
     }
@@ -249,6 +251,8 @@ void burn_loader_destroy(burn_loader *loader)
 
 int32_t burn_loader_begin(burn_loader *loader, uint64_t epoch, int64_t first_batch, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (loader == NULL || first_batch < 0 || first_batch > loader->n_batches) {
         return burni_train_fail(err, BURN_E_INVALID,
                                 "loader: an epoch of %lld batches cannot begin at batch %lld",
@@ -303,6 +307,8 @@ static burni_slot *wait_for_batch(burn_loader *loader)
 
 int32_t burn_loader_next(burn_loader *loader, burn_batch *batch, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (loader == NULL || batch == NULL || !BURN_HAS(batch, burn_batch, data)) {
         return burni_train_fail(err, BURN_E_INVALID,
                                 "loader: a loader and a batch with its struct_size are needed");

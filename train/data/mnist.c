@@ -126,6 +126,8 @@ static void fill_table(burn_mnist *mnist, uint32_t flags)
 
 int32_t burn_mnist_open(const char *folder, uint32_t flags, burn_mnist **out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     const uint32_t known = BURN_MNIST_TEST | BURN_MNIST_NORMALIZE;
     if (out != NULL) {
         *out = NULL;
@@ -170,5 +172,5 @@ void burn_mnist_close(burn_mnist *mnist)
 
 const burn_dataset *burn_mnist_dataset(const burn_mnist *mnist)
 {
-    return &mnist->dataset;
+    return mnist != NULL ? &mnist->dataset : NULL;
 }

@@ -121,8 +121,8 @@ static int32_t check_dataset(const burn_dataset *dataset, burn_err *err)
 int32_t burn_evaluate(burn_module *model, const burn_dataset *dataset, int64_t batch_size,
                       double *out_loss, double *out_accuracy, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (model == NULL || check_dataset(dataset, err) != BURN_OK) {
         return model == NULL ? burni_train_fail(err, BURN_E_INVALID, "evaluate: no model")
                              : err->code;
@@ -225,8 +225,8 @@ static int32_t epoch(run *r, burn_loader *loader, const burn_dataset *train,
 int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_dataset *train,
                  const burn_dataset *valid, const burn_fit_opts *opts, burn_err *err)
 {
-    burn_err local = BURN_ERR_INIT;
-    err = err != NULL ? err : &local;
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (model == NULL || optimizer == NULL || opts == NULL ||
         opts->struct_size < sizeof(*opts)) {
         return burni_train_fail(err, BURN_E_INVALID,

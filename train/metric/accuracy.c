@@ -45,6 +45,8 @@ static void add_tally(burn_metric_accuracy *metric, const tally *t)
 int32_t burn_metric_accuracy_add_counts(burn_metric_accuracy *metric, int64_t correct,
                                         int64_t count, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     int32_t code = check(metric, err);
     if (code != BURN_OK) {
         return code;
@@ -62,6 +64,8 @@ int32_t burn_metric_accuracy_add_counts(burn_metric_accuracy *metric, int64_t co
 int32_t burn_metric_accuracy_add(burn_metric_accuracy *metric, const int64_t *predicted,
                                  const int64_t *target, int64_t n, int64_t ignore, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     int32_t code = check(metric, err);
     if (code != BURN_OK) {
         return code;
@@ -97,6 +101,8 @@ int32_t burn_metric_accuracy_add_scores(burn_metric_accuracy *metric, const floa
                                         int64_t rows, int64_t classes, const int64_t *target,
                                         int64_t ignore, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     int32_t code = check(metric, err);
     if (code != BURN_OK) {
         return code;
@@ -131,6 +137,8 @@ void burn_metric_accuracy_merge(burn_metric_accuracy *metric, const burn_metric_
 
 int32_t burn_metric_accuracy_value(const burn_metric_accuracy *metric, double *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     int32_t code = check(metric, err);
     if (code != BURN_OK) {
         return code;

@@ -35,6 +35,8 @@ static int32_t check(const burn_metric_mean *metric, burn_err *err)
 
 int32_t burn_metric_mean_add(burn_metric_mean *metric, double sum, int64_t count, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     int32_t code = check(metric, err);
     if (code != BURN_OK) {
         return code;
@@ -54,6 +56,8 @@ int32_t burn_metric_mean_add(burn_metric_mean *metric, double sum, int64_t count
 int32_t burn_metric_mean_add_mean(burn_metric_mean *metric, double mean, int64_t count,
                                   burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     return burn_metric_mean_add(metric, mean * (double)count, count, err);
 }
 
@@ -69,6 +73,8 @@ void burn_metric_mean_merge(burn_metric_mean *metric, const burn_metric_mean *ot
 
 int32_t burn_metric_mean_value(const burn_metric_mean *metric, double *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     int32_t code = check(metric, err);
     if (code != BURN_OK) {
         return code;
@@ -83,6 +89,8 @@ int32_t burn_metric_mean_value(const burn_metric_mean *metric, double *out, burn
 
 int32_t burn_metric_mean_perplexity(const burn_metric_mean *metric, double *out, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     double mean = 0.0;
     int32_t code = burn_metric_mean_value(metric, &mean, err);
     if (code == BURN_OK) {

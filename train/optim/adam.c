@@ -55,10 +55,14 @@ static burn_optimizer *adam(burn_module *module, const burn_adam_opts *opts, uin
 
 burn_optimizer *burn_optimizer_adam(burn_module *module, const burn_adam_opts *opts, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     return adam(module, opts, 0, err);
 }
 
 burn_optimizer *burn_optimizer_adamw(burn_module *module, const burn_adam_opts *opts, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     return adam(module, opts, 1, err);
 }

@@ -85,6 +85,8 @@ void burn_optimizer_free(burn_optimizer *o)
 
 int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     if (o == NULL || grads == NULL) {
         return burni_train_fail(err, BURN_E_INVALID, "optimizer: it or the gradients are NULL");
     }

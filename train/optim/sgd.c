@@ -24,6 +24,8 @@ static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, do
 
 burn_optimizer *burn_optimizer_sgd(burn_module *module, const burn_sgd_opts *opts, burn_err *err)
 {
+    burn_err spare;
+    err = burni_train_first(err, &spare);
     static const burn_sgd_opts none = {.struct_size = sizeof(none)};
     const burn_sgd_opts *given = opts != NULL ? opts : &none;
     if (given->struct_size < sizeof(*given) || !(given->momentum >= 0.0)) {

@@ -71,9 +71,34 @@ static void test_names_that_do_not_do(void **state)
     name[sizeof(name) - 1] = '\0';
     assert_null(burn_module_child(root, name, &err));
     burn_tensor *failed = burn_add(VEC(1, 2), VEC(1, 2, 3));
+    err.code = BURN_OK;
     assert_null(burn_module_add(root, "w", failed, 1, &err));
     assert_int_equal(err.code, BURN_E_SHAPE);
     assert_int_equal(burn_module_n_vars(root), 0);
+    burn_module_free(root);
+}
+
+/* A layer whose weight cannot be made is not there, and its name is free. */
+static void test_a_layer_that_fails_leaves_no_child(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    assert_non_null(burn_nn_flatten(root, "first", &err));
+    assert_null(burn_nn_linear(root, "h", INT64_C(1) << 40, INT64_C(1) << 40, 1, &err));
+    assert_int_not_equal(err.code, BURN_OK);
+    assert_null(burn_module_find(root, "h"));
+    err.code = BURN_OK;
+    assert_non_null(burn_nn_linear(root, "h", 2, 3, 1, &err));
+    assert_non_null(burn_nn_flatten(root, "last", &err));
+    assert_int_equal(burn_module_n_vars(root), 2);
+    assert_null(burn_nn_custom(root, "none", NULL, NULL, &err));
+    assert_non_null(strstr(err.text, "forward function is NULL"));
+    assert_null(burn_module_find(root, "none"));
+    err.code = BURN_OK;
+    assert_null(burn_nn_activation(root, "act", 99, &err));
+    assert_non_null(strstr(err.text, "BURN_SIGMOID"));
+    check_failed(burn_forward(NULL, VEC(1)), BURN_E_INVALID, "forward", "module", NULL);
     burn_module_free(root);
 }
 
@@ -262,6 +287,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_names_and_paths),
         CORE_TEST(test_names_that_do_not_do),
+        CORE_TEST(test_a_layer_that_fails_leaves_no_child),
         CORE_TEST(test_building_passes_the_first_error_on),
         CORE_TEST(test_containers_and_custom_layers),
         CORE_TEST(test_dropout_and_modes),

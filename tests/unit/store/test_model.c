@@ -736,6 +736,55 @@ static int set_up(void **state)
     return 0;
 }
 
+/* A save follows a symbolic link, and meets nothing but regular files. */
+static void target__is_a_regular_file_or_is_refused(void **state)
+{
+    (void)state;
+    char fifo[160];
+    char link[160];
+    char nowhere[160];
+    struct stat at;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *model = burn_module_create(device, &err);
+    assert_non_null(burn_nn_linear(model, "fc", 2, 3, 1, &err));
+    (void)snprintf(fifo, sizeof(fifo), "%s/fifo", folder);
+    (void)snprintf(link, sizeof(link), "%s/link", folder);
+    (void)snprintf(nowhere, sizeof(nowhere), "%s/nowhere", folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(burn_save(model, fifo, NULL, &err), BURN_E_IO);
+    assert_non_null(strstr(err.text, "FIFO"));
+    assert_int_equal(lstat(fifo, &at), 0);
+    assert_true(S_ISFIFO(at.st_mode));
+
+    err.code = BURN_OK;
+    assert_int_equal(burn_save(model, folder, NULL, &err), BURN_E_IO);
+    assert_non_null(strstr(err.text, "a folder"));
+
+    err.code = BURN_OK;
+    expect_ok(burn_save(model, path, NULL, &err), &err);
+    assert_int_equal(symlink("model.bpk", link), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(burn_save(model, link, NULL, &err), BURN_E_IO);
+    assert_non_null(strstr(err.text, "link to nothing"));
+
+    err.code = BURN_OK;
+    expect_ok(burn_save(model, path, NULL, &err), &err);
+    assert_int_equal(truncate(path, 1), 0);
+    expect_ok(burn_save(model, link, NULL, &err), &err);
+    assert_int_equal(lstat(link, &at), 0);
+    assert_true(S_ISLNK(at.st_mode));
+    assert_int_equal(lstat(path, &at), 0);
+    assert_true(S_ISREG(at.st_mode) && at.st_size > 1);
+
+    /* A link to a device; as root a plain rename would have replaced the link. */
+    assert_int_equal(symlink("/dev/null", nowhere), 0);
+    assert_int_equal(burn_save(model, nowhere, NULL, &err), BURN_E_IO);
+    assert_non_null(strstr(err.text, "a device"));
+    assert_int_equal(lstat(nowhere, &at), 0);
+    assert_true(S_ISLNK(at.st_mode));
+    burn_module_free(model);
+}
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -777,6 +826,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(graph__runs_from_the_file_as_the_module_does),
         cmocka_unit_test(graph__altered_is_refused_and_nothing_changes),
         cmocka_unit_test(full_disk__is_an_error_and_leaves_the_old_file),
+        cmocka_unit_test(target__is_a_regular_file_or_is_refused),
         cmocka_unit_test(kill__while_saving_leaves_a_whole_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -174,7 +174,9 @@ static void bad_arguments__add_nothing(void **state)
     assert_int_equal(accuracy.count, 0);
     assert_int_equal(burn_metric_mean_add(&mean, 1.0, -1, &err), BURN_E_INVALID);
     assert_int_equal(burn_metric_mean_add(NULL, 1.0, 1, &err), BURN_E_INVALID);
+    assert_non_null(strstr(err.text, "target 2 of row 1")); /* the first error stays */
     mean.struct_size = 0;
+    err.code = BURN_OK;
     assert_int_equal(burn_metric_mean_add(&mean, 1.0, 1, &err), BURN_E_INVALID);
     assert_non_null(strstr(err.text, "BURN_INIT"));
 }
