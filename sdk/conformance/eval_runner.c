@@ -211,24 +211,30 @@ static int32_t read_value(conf_runner *runner, burn_value *value, conf_arena *ar
     return BURN_OK;
 }
 
-/* Sums a gradient over the dims that its input was broadcast along. */
-static void sum_to(conf_arena *arena, const conf_value *grad, const burn_meta *meta,
-                   conf_value *out)
+/* Strides over the elements of `small` for a walk over `large`; 0 when small does not broadcast. */
+static int broadcast_strides(const burn_meta *small, const burn_meta *large, int64_t *along)
 {
-    memset(out, 0, sizeof(*out));
-    out->meta = *meta;
-    out->meta.dtype = grad->meta.dtype;
-    conf_value_alloc(arena, out);
     int64_t strides[BURN_MAX_RANK];
-    int64_t along[BURN_MAX_RANK] = {0};
-    const int64_t *lists[1] = {along};
-    uint32_t shift = (uint32_t)(grad->meta.rank - meta->rank);
-    burn_dims_strides(meta->rank, meta->dims, strides);
-    for (uint32_t d = 0; d < meta->rank; d++) {
-        along[d + shift] = meta->dims[d] == 1 ? 0 : strides[d];
+    if (small->rank > large->rank) {
+        return 0;
     }
+    uint32_t shift = (uint32_t)(large->rank - small->rank);
+    memset(along, 0, BURN_MAX_RANK * sizeof(*along));
+    burn_dims_strides(small->rank, small->dims, strides);
+    for (uint32_t d = 0; d < small->rank; d++) {
+        if (small->dims[d] != 1 && small->dims[d] != large->dims[d + shift]) {
+            return 0;
+        }
+        along[d + shift] = small->dims[d] == 1 ? 0 : strides[d];
+    }
+    return 1;
+}
+
+/* Sums a gradient over the dims that its input was broadcast along. */
+static void sum_to(const conf_value *grad, const int64_t *along, conf_value *out)
+{
     burn_loop loop;
-    for (burn_loop_begin(&loop, grad->meta.rank, grad->meta.dims, 1, lists);
+    for (burn_loop_begin(&loop, grad->meta.rank, grad->meta.dims, 1, &along);
          burn_loop_more(&loop); burn_loop_next(&loop)) {
         out->f[loop.offset[0]] += grad->f[loop.position];
     }
@@ -236,26 +242,34 @@ static void sum_to(conf_arena *arena, const conf_value *grad, const burn_meta *m
 }
 
 /* The reverse: a gradient that is smaller than its input stands for all it broadcasts to. */
-static void spread_to(conf_arena *arena, const conf_value *grad, const burn_meta *meta,
-                      conf_value *out)
+static void spread_to(const conf_value *grad, const int64_t *along, conf_value *out)
 {
-    memset(out, 0, sizeof(*out));
-    out->meta = *meta;
-    out->meta.dtype = grad->meta.dtype;
-    conf_value_alloc(arena, out);
-    int64_t strides[BURN_MAX_RANK];
-    int64_t along[BURN_MAX_RANK] = {0};
-    const int64_t *lists[1] = {along};
-    uint32_t shift = (uint32_t)(meta->rank - grad->meta.rank);
-    burn_dims_strides(grad->meta.rank, grad->meta.dims, strides);
-    for (uint32_t d = 0; d < grad->meta.rank; d++) {
-        along[d + shift] = grad->meta.dims[d] == 1 ? 0 : strides[d];
-    }
     burn_loop loop;
-    for (burn_loop_begin(&loop, meta->rank, meta->dims, 1, lists); burn_loop_more(&loop);
+    for (burn_loop_begin(&loop, out->meta.rank, out->meta.dims, 1, &along); burn_loop_more(&loop);
          burn_loop_next(&loop)) {
         out->f[loop.position] = grad->f[loop.offset[0]];
     }
+}
+
+/* A pointwise op's gradient in its input's shape; 0 when neither broadcasts to the other. */
+static int fit_gradient(conf_arena *arena, const conf_value *raw, const burn_meta *meta,
+                        conf_value *out)
+{
+    int64_t along[BURN_MAX_RANK];
+    int is_larger = broadcast_strides(meta, &raw->meta, along);
+    if (!is_larger && !broadcast_strides(&raw->meta, meta, along)) {
+        return 0;
+    }
+    memset(out, 0, sizeof(*out));
+    out->meta = *meta;
+    out->meta.dtype = raw->meta.dtype;
+    conf_value_alloc(arena, out);
+    if (is_larger) {
+        sum_to(raw, along, out);
+    } else {
+        spread_to(raw, along, out);
+    }
+    return 1;
 }
 
 static int32_t wrong_shape(const conf_case *c, uint32_t i, const burn_meta *got, burn_err *err)
@@ -282,12 +296,9 @@ static int32_t read_gradient(conf_runner *runner, const conf_case *c, uint32_t i
     }
     if (conf_same_shape(&raw.meta, &c->in[i].meta)) {
         *grad = raw;
-    } else if (c->def->fuse != BURN_FUSE_POINTWISE) {
+    } else if (c->def->fuse != BURN_FUSE_POINTWISE ||
+               !fit_gradient(c->arena, &raw, &c->in[i].meta, grad)) {
         return wrong_shape(c, i, &raw.meta, err);
-    } else if (raw.meta.rank > c->in[i].meta.rank || raw.n > c->in[i].n) {
-        sum_to(c->arena, &raw, &c->in[i].meta, grad);
-    } else {
-        spread_to(c->arena, &raw, &c->in[i].meta, grad);
     }
     return BURN_OK;
 }

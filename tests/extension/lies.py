@@ -27,6 +27,7 @@ CASES = {
     "eval_silent": (("eval",), 1, ["failed with -11 (E_DATA): no text"]),
     "vjp_shape": (("eval",), 1, ["failed with -2 (E_SHAPE)",
                                  "gradient of x is f32[5], expected f32[3]"]),
+    "vjp_pointwise": (("eval",), 1, ["gradient of x is f32[5], expected f32[3]"]),
     "vjp_code": (("eval",), 1, ["vjp of vjp_code.op returned 4711"]),
     "eval_abort": (("eval",), -6, ["CRASH eval_abort.op f16 eval, sample 0 (vector), on eval"]),
     "launch_crash": (("flex",), -11, ["CRASH launch_crash.op f32 ", "sample 0 (vector), on flex"]),

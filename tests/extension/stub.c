@@ -197,7 +197,17 @@ static void clash_core(void)
 
 static void twin(void)
 {
-    take_name("twin.op");
+    take_name("twin_a.op");
+}
+
+static void foreign_prefix(void)
+{
+    take_name("healthy.more");
+}
+
+static void longer_prefix(void)
+{
+    take_name("longer_prefix_more.op");
 }
 
 static void id_core(void)
@@ -669,6 +679,13 @@ static int32_t slope_not_saved(const burn_builder *b, const burn_vjp *a)
 }
 
 SET(vjp_shape, ops[1].vjp, slope_shape)
+
+static void vjp_pointwise(void)
+{
+    ops[1].fuse = BURN_FUSE_POINTWISE;
+    ops[1].vjp = slope_shape;
+}
+
 SET(vjp_dtype, ops[1].vjp, slope_dtype)
 SET(vjp_scalar, ops[1].vjp, slope_scalar)
 SET(vjp_unwanted, ops[1].vjp, slope_unwanted)
@@ -851,6 +868,7 @@ static const defect defects[] = {
     ROW(taped_shape),
     ROW(only_by_parts),
     ROW(vjp_shape),
+    ROW(vjp_pointwise),
     ROW(vjp_dtype),
     ROW(vjp_scalar),
     ROW(vjp_unwanted),
@@ -867,6 +885,8 @@ static const defect defects[] = {
     ROW(launch_crash),
     ROW(takes_add),
     ROW(takes_mul),
+    {"foreign_prefix", foreign_prefix},
+    {"longer_prefix", longer_prefix},
     {"twin_a", twin},
     {"twin_b", twin},
 };
