@@ -55,7 +55,12 @@ BURN_API int32_t burn_memory_report(const burn_device *device, burn_memory *out,
 BURN_API void burn_memory_trim(burn_device *device);
 BURN_API void burn_memory_limit(burn_device *device, uint64_t bytes);
 
-/* Sets an option (as BURN_<NAME> would) before it is first read. [any] */
+/*
+ * Sets an option as BURN_<NAME> would; the name is without BURN_. NULL takes the value away. Set it
+ * before the device is opened that reads it: where it has no effect any more it fails with
+ * BURN_E_STATE. Wrong values of the library's own options are BURN_E_INVALID, unknown names
+ * BURN_E_NOT_FOUND. CHECK may be set at any time, for the calling thread. [any]
+ */
 BURN_API int32_t burn_option_set(const char *name, const char *value, burn_err *err);
 
 /* Sends log lines up to `level` (BURN_LOG_*) to a function; NULL stops. It must not call back. */

@@ -357,11 +357,21 @@ burn_tensor *burn_adaptive_max_pool2d(burn_tensor *x, int64_t height, int64_t wi
 
 /* ---- normalising, attention, losses ---------------------------------------------------------- */
 
+/* NaN is caught as well. */
+static burn_tensor *bad_eps(uint64_t op, double eps)
+{
+    return burni_call_fail(op, BURN_E_INVALID, "%s: eps is %g, use 0 or more (1e-5 is common)",
+                           burni_op_find(op)->def.name, eps);
+}
+
 burn_tensor *burn_layer_norm(burn_tensor *x, burn_tensor *gamma, burn_tensor *beta, uint32_t n_axes,
                              double eps)
 {
     burn_attrs_norm a;
     burn_attrs_init(&a, sizeof(a));
+    if (!(eps >= 0.0)) {
+        return bad_eps(BURN_OP_LAYER_NORM, eps);
+    }
     a.eps = eps;
     a.n_axes = n_axes;
     burn_tensor *const in[3] = {x, gamma, beta};
@@ -378,7 +388,13 @@ burn_tensor *burn_batch_norm(burn_tensor *x, burn_tensor *gamma, burn_tensor *be
     a.training = training != 0;
     burn_tensor *const in[5] = {x, gamma, beta, mean, var};
     burn_tensor *out[3] = {NULL, NULL, NULL};
-    (void)burni_call_n(NULL, BURN_OP_BATCH_NORM, &a, in, 5, out, 3);
+    if (eps >= 0.0) {
+        (void)burni_call_n(NULL, BURN_OP_BATCH_NORM, &a, in, 5, out, 3);
+    } else {
+        out[0] = bad_eps(BURN_OP_BATCH_NORM, eps);
+        out[1] = out[0];
+        out[2] = out[0];
+    }
     if (out_mean != NULL) {
         *out_mean = out[1];
     }

@@ -503,6 +503,13 @@ burn_grads *burn_backward(burn_tensor *t, burn_tensor *seed, uint32_t flags, bur
     burn_err spare;
     err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
+    if (flags & ~(uint32_t)(BURN_GRAD_RETAIN | BURN_GRAD_CREATE)) {
+        (void)burni_fail(err, BURN_E_INVALID,
+                         "backward: flags are 0x%x; there are BURN_GRAD_RETAIN and "
+                         "BURN_GRAD_CREATE",
+                         flags);
+        return NULL;
+    }
     if (thread == NULL || check_root(t, seed, err) != BURN_OK) {
         return NULL;
     }

@@ -70,6 +70,16 @@ static void test_texts_name_what_was_given(void **state)
     check_failed(burn_cat(NULL, 2, 0), BURN_E_INVALID, "cat: the list", "NULL", NULL);
     assert_int_equal(burn_read(m, NULL, 16, &err), BURN_E_INVALID);
     assert_non_null(strstr(err.text, "out is NULL"));
+    burn_tensor *ones = VEC(1, 1);
+    check_failed(burn_layer_norm(m, ones, ones, 1, -1.0), BURN_E_INVALID, "eps is -1", NULL);
+    burn_tensor *mean = NULL;
+    burn_tensor *var = NULL;
+    check_failed(burn_batch_norm(m, ones, ones, NULL, NULL, 1, -1.0, &mean, &var), BURN_E_INVALID,
+                 "batch_norm: eps is -1", NULL);
+    check_failed(var, BURN_E_INVALID, "eps", NULL);
+    err.code = BURN_OK;
+    assert_null(burn_backward(burn_require_grad(ad, m), NULL, 0x80, &err));
+    assert_non_null(strstr(err.text, "flags are 0x80"));
     burn_tensor *huge = burn_arange(dev, BURN_F32, INT64_C(1) << 50, 0.0, 1.0);
     err.code = BURN_OK;
     assert_int_not_equal(burn_sync(dev, &err), BURN_OK);

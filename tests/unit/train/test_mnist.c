@@ -134,6 +134,7 @@ static void folders__that_do_not_fit_are_refused(void **state)
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(dir), 0);
     burn_mnist_close(NULL);
+    assert_null(burn_mnist_dataset(NULL));
 }
 
 int main(int argc, char **argv)
