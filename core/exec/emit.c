@@ -529,6 +529,16 @@ static uint32_t math_of(const burni_emission *e)
     return e->op->pointwise ? 0 : e->thread->math;
 }
 
+/* A launch was not taken; its stream may have said why. */
+static int32_t refused(const burni_emission *e, int32_t rc, burn_err *err)
+{
+    if (err->code == BURN_OK || err->text[0] == '\0') {
+        return burni_fail(err, rc, "%s: %s", e->op->def.name, burn_status_text(rc));
+    }
+    burni_prefix(err, "%s", e->op->def.name);
+    return rc;
+}
+
 static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
 {
     burni_stream *stream = burni_stream_get(e->thread, e->device->core, err);
@@ -600,15 +610,14 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     launch.storages = ops.storages;
     launch.moved = overwritable(e);
     launch.overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
-    int32_t rc = burni_stream_append(stream, &launch);
+    int32_t rc = burni_stream_append(stream, &launch, err);
     if (rc != BURN_OK) {
         drop_outputs(e, e->n_out);
         *expanded = rc == BURN_E_UNSUPPORTED && e->op->def.decompose != NULL;
         if (*expanded && e->thread->watch != 0) {
             burni_explain_decomposed(e, "its kernel refused at the launch");
         }
-        return *expanded ? BURN_OK
-                         : burni_fail(err, rc, "%s: %s", e->op->def.name, burn_status_text(rc));
+        return *expanded ? BURN_OK : refused(e, rc, err);
     }
     return BURN_OK;
 }

@@ -342,7 +342,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
                            .tag = thread->tag,
                            .operands = operands,
                            .storages = storages};
-    if (burni_stream_append(stream, &launch) != BURN_OK) {
+    if (burni_stream_append(stream, &launch, NULL) != BURN_OK) {
         burn_release(t);
         return 0;
     }

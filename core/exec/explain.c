@@ -4,7 +4,9 @@
  *
  * A call is hashed (op, what it belongs to, dtypes, layouts, ranks, sizes to a factor of 4, the
  * row); the first of its kind writes an entry with all texts, the others count. One lock around the
- * table: this is a mode for looking, not for speed. Nothing is freed: the table is read at the end.
+ * table: this is a mode for looking, not for speed. Rows are asked, and the log is written, outside
+ * of it. Nothing is freed: the table is read at the end. A forked child lets go of its parent's
+ * table, and makes its own at its first call.
  */
 #include "exec/explain.h"
 
@@ -17,6 +19,7 @@
 #include "exec/check.h"
 #include "exec/match.h"
 #include "exec/rows.h"
+#include "loader/lent.h"
 #include "ops/rules.h"
 
 #include <burn/explain.h>
@@ -41,6 +44,9 @@ static burn_explain_head *_Atomic table;
 static slot *slots;
 static _Atomic int log_wanted;
 static int finished;
+static int forks_known;
+static int is_mapped;            /* the table is a file */
+static _Atomic int wanted_again; /* a child's table is still to be made */
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -74,15 +80,56 @@ static void *map_file(const char *folder, burn_err *err)
     return memory;
 }
 
+static void drop_table(burn_explain_head *head, int mapped)
+{
+    if (mapped) {
+        (void)munmap(head, table_size());
+    } else {
+        burni_free(head);
+    }
+}
+
+static void before_fork(void)
+{
+    (void)pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    (void)pthread_mutex_unlock(&lock);
+}
+
+/* The file stays the parent's: a child that went on with the memory would write into it. Entries
+ * that its calls are at stay valid: other memory takes the same place. */
+static void in_child(void)
+{
+    burn_explain_head *head = atomic_load(&table);
+    if (head != NULL && is_mapped) {
+        atomic_store(&table, NULL);
+        atomic_store(&wanted_again, 1);
+        if (mmap(head, table_size(), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+            atomic_store(&wanted_again, 0);
+        }
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
 static int32_t make_table(const char *folder, burn_err *err)
 {
     burn_explain_head *head =
         folder != NULL ? map_file(folder, err) : burni_calloc(1, table_size());
+    if (head == NULL && folder != NULL) {
+        return err->code;
+    }
     slots = head != NULL ? burni_calloc(N_SLOTS, sizeof(*slots)) : NULL;
-    if (head == NULL || slots == NULL) {
-        return head == NULL && folder != NULL
-                   ? err->code
-                   : burni_fail(err, BURN_E_NO_MEMORY, "explain: out of host memory");
+    if (slots == NULL) {
+        drop_table(head, folder != NULL);
+        return burni_fail(err, BURN_E_NO_MEMORY, "explain: out of host memory");
+    }
+    is_mapped = folder != NULL;
+    if (!forks_known) {
+        forks_known = pthread_atfork(before_fork, after_fork, in_child) == 0;
     }
     head->magic = BURN_EXPLAIN_MAGIC;
     head->entry_size = sizeof(burn_explain_entry);
@@ -104,6 +151,24 @@ int32_t burni_explain_start(burn_err *err)
     }
     (void)pthread_mutex_unlock(&lock);
     return rc;
+}
+
+/* Once in a child. */
+static int make_again(void)
+{
+    burn_err err = BURN_ERR_INIT;
+    int32_t rc = BURN_OK;
+    (void)pthread_mutex_lock(&lock);
+    if (atomic_exchange(&wanted_again, 0) != 0) {
+        burni_free(slots);
+        slots = NULL;
+        rc = make_table(burni_env("EXPLAIN"), &err);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (rc != BURN_OK) {
+        burni_log(BURN_LOG_WARN, "dispatch", "nothing is told of a forked child: %s", err.text);
+    }
+    return atomic_load(&table) != NULL;
 }
 
 const burn_explain_head *burn_explain_table(void)
@@ -199,14 +264,17 @@ static void print_operands(burn_explain_entry *entry, const burni_emission *e,
     }
 }
 
-/* What a row's own functions say; they are pure. */
+/* What a row's own functions say; they are pure. The lock is not held. */
 static void print_check(burni_printer *p, const burn_row *row, const burn_call *call,
                         const burni_resolved *r)
 {
+    burni_sink sink;
     burn_err err = BURN_ERR_INIT;
     burn_call probe = *call;
-    probe.err = &err;
-    if (row->check != NULL && row->check(&probe) != BURN_OK) {
+    burni_sink_begin(&sink);
+    probe.err = &sink.err;
+    if (row->check != NULL &&
+        burni_sink_end(&sink, row->name, "check", row->check(&probe), &err) != BURN_OK) {
         burni_print(p, "its check says: %s", err.text);
     } else {
         burni_print(p, "its preparation failed%s%s", r->why[0] != '\0' ? ": " : "", r->why);
@@ -246,11 +314,11 @@ static void print_refusal(burni_printer *p, const burni_emission *e, const burn_
     }
 }
 
-static void print_why(burn_explain_entry *entry, const burni_emission *e, const burn_call *call,
+static void print_why(char *out, size_t size, const burni_emission *e, const burn_call *call,
                       const burni_resolved *r)
 {
     const burni_rows *rows = burni_rows_of(e->device->core, e->op);
-    burni_printer p = into(entry->why, sizeof(entry->why));
+    burni_printer p = into(out, size);
     uint32_t said = 0;
     uint32_t refused = 0;
     if (r->row != NULL && r->copy_mask != 0) {
@@ -317,13 +385,16 @@ static uint64_t hash_call(const burni_emission *e, const burn_call *call, uint32
     return hash ^ (hash >> 32);
 }
 
+/* Others may add to it meanwhile. */
 static void log_entry(const burn_explain_entry *entry)
 {
     static const char *const kinds[] = {"?", "by", "made of", "a view", "failed"};
-    burni_log_dispatch("%s%s%s(%s) %s%s%s%s%s%s%s", entry->within, entry->within[0] ? ": " : "",
-                       entry->op, entry->operands, kinds[entry->kind], entry->served[0] ? " " : "",
-                       entry->served, entry->why[0] ? "; " : "", entry->why,
-                       entry->tag[0] ? "; at " : "", entry->tag);
+    (void)pthread_mutex_lock(&lock);
+    const burn_explain_entry e = *entry;
+    (void)pthread_mutex_unlock(&lock);
+    burni_log_dispatch("%s%s%s(%s) %s%s%s%s%s%s%s", e.within, e.within[0] ? ": " : "", e.op,
+                       e.operands, kinds[e.kind], e.served[0] ? " " : "", e.served,
+                       e.why[0] ? "; " : "", e.why, e.tag[0] ? "; at " : "", e.tag);
 }
 
 static void count(burn_explain_head *head, uint32_t kind)
@@ -363,7 +434,10 @@ static int record(burni_emission *e, const burn_call *call, uint32_t kind, const
 
 static int watched(const burni_thread *thread)
 {
-    return (thread->watch & BURNI_WATCH_DISPATCH) != 0 && atomic_load(&table) != NULL;
+    if ((thread->watch & BURNI_WATCH_DISPATCH) == 0) {
+        return 0;
+    }
+    return atomic_load(&table) != NULL || (atomic_load(&wanted_again) != 0 && make_again());
 }
 
 void burni_explain_kernel(burni_emission *e, const burn_call *call, const burni_resolved *r)
@@ -384,9 +458,15 @@ void burni_explain_kernel(burni_emission *e, const burn_call *call, const burni_
         (void)snprintf(entry->served, sizeof(entry->served), "%s",
                        r->row != NULL ? r->row->name : "");
         print_operands(entry, e, call);
-        print_why(entry, e, call, r);
     }
     (void)pthread_mutex_unlock(&lock);
+    if (first) {
+        char why[sizeof(entry->why)] = "";
+        print_why(why, sizeof(why), e, call, r);
+        (void)pthread_mutex_lock(&lock);
+        memcpy(entry->why, why, sizeof(why));
+        (void)pthread_mutex_unlock(&lock);
+    }
     e->entry_is_new = (uint32_t)first;
     if (first && log_wanted && kind == BURN_EXPLAIN_ROW) {
         log_entry(entry);
@@ -455,7 +535,7 @@ void burni_explain_copy(burni_emission *e, const burn_tensor *t)
 {
     burn_explain_head *head = atomic_load(&table);
     if (head == NULL) {
-        return;
+        return; /* a child's first call makes it one call later */
     }
     uint64_t bytes = (uint64_t)t->numel * burn_dtype_size(t->dtype);
     (void)pthread_mutex_lock(&lock);

@@ -11,6 +11,7 @@
 #include "exec/fallback.h"
 
 #include "base/error.h"
+#include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
@@ -128,30 +129,77 @@ static void expand(burni_thread *thread, burni_stream *stream, const burni_launc
     }
 }
 
+static void fail_promised(const burni_launch *launch)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *to = launch->storages[launch->n_in + j];
+        if (to != NULL) {
+            burni_storage_fail(to, &burni_cause_no_memory);
+        }
+    }
+}
+
+/* What of a thread's state belongs to the calls that it makes itself. */
+typedef struct own_state {
+    burni_stream *stream;
+    burni_stream *direct;
+    burni_stream *holding;
+    burni_frame *frame;
+    uint64_t tag;
+    uint32_t math;
+    uint32_t watch;
+} own_state;
+
+/* The thread goes on as the record's: its stream, its mode, its place. Values are not checked, as
+ * that reads them, and what the parts belong to is the record's op, not what the thread is at. */
+static void become_record(burni_thread *thread, burni_stream *stream, const burni_launch *launch,
+                          burni_frame *frame, own_state *own)
+{
+    uint32_t index = stream->device->index;
+    own->stream = thread->streams[index];
+    own->direct = thread->direct;
+    own->holding = thread->holding;
+    own->frame = thread->frame;
+    own->tag = thread->tag;
+    own->math = thread->math;
+    own->watch = thread->watch;
+    thread->streams[index] = stream;
+    thread->direct = stream;
+    thread->holding = stream;
+    thread->frame = NULL;
+    thread->tag = launch->tag;
+    thread->math = launch->math;
+    thread->watch &= ~BURNI_CHECKS;
+    thread->no_grad++;
+    thread->depth++;
+    burni_frame_open(thread, frame, "", launch->op->def.name);
+}
+
+static void become_itself(burni_thread *thread, const burni_stream *stream, const own_state *own)
+{
+    thread->depth--;
+    thread->no_grad--;
+    thread->watch = own->watch;
+    thread->math = own->math;
+    thread->tag = own->tag;
+    thread->frame = own->frame;
+    thread->holding = own->holding;
+    thread->direct = own->direct;
+    thread->streams[stream->device->index] = own->stream;
+}
+
 void burni_fallback(burni_stream *stream, const burni_launch *launch)
 {
     burni_thread *thread = burni_thread_get();
     if (thread == NULL) {
-        for (uint32_t j = 0; j < launch->n_out; j++) {
-            burni_storage_fail(launch->storages[launch->n_in + j], &burni_cause_no_memory);
-        }
+        fail_promised(launch);
         return;
     }
-    uint32_t index = stream->device->index;
-    burni_stream *own = thread->streams[index];
-    burni_stream *direct = thread->direct;
-    burni_stream *holding = thread->holding;
-    thread->streams[index] = stream;
-    thread->direct = stream;
-    thread->holding = stream;
-    thread->no_grad++;
-    thread->depth++;
+    own_state own;
+    burni_frame frame;
+    become_record(thread, stream, launch, &frame, &own);
     burn_scope_begin();
     expand(thread, stream, launch);
     burn_scope_end();
-    thread->depth--;
-    thread->no_grad--;
-    thread->holding = holding;
-    thread->direct = direct;
-    thread->streams[index] = own;
+    become_itself(thread, stream, &own);
 }

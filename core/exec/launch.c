@@ -151,6 +151,16 @@ static burni_storage *reuse_input(const burni_launch *launch)
     return NULL;
 }
 
+/* A kernel did not run: the input that lent its memory has it again. */
+static void undo_reuse(const burni_launch *launch, burni_storage *reused)
+{
+    if (reused != NULL) {
+        burni_storage *out = launch->storages[launch->n_in];
+        reused->block = out->block;
+        out->block = NULL;
+    }
+}
+
 /* Points operands at memory. `offset` held the view's byte offset until now. */
 static void bind(const burni_launch *launch, burn_operand *operands)
 {
@@ -368,16 +378,6 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
     return rc;
 }
 
-/* A kernel did not run: the input that lent its memory has it again. */
-static void undo_reuse(const burni_launch *launch, burni_storage *reused)
-{
-    if (reused != NULL) {
-        burni_storage *out = launch->storages[launch->n_in];
-        reused->block = out->block;
-        out->block = NULL;
-    }
-}
-
 static int32_t refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
                        burn_err *err)
 {
@@ -418,6 +418,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     if (launch->resolved->workspace_bytes > 0) {
         scratch = take_workspace(stream, launch, &workspace, &err);
         if (scratch == NULL) {
+            undo_reuse(launch, reused);
             (void)fail_launch(stream, launch, &err);
             return BURN_OK;
         }

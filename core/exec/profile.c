@@ -212,9 +212,10 @@ int32_t burni_profile_start(burn_err *err)
     int32_t rc = BURN_OK;
     (void)pthread_mutex_lock(&lock);
     if (!started) {
-        started = 1;
         folder = wanted;
         rc = begin(err);
+        started = rc == BURN_OK;
+        folder = started ? wanted : NULL;
     }
     (void)pthread_mutex_unlock(&lock);
     return rc;

@@ -59,30 +59,36 @@ static uint64_t layout_code(uint8_t layout)
     return (uint64_t)__builtin_ctz(layout | 32u) + 1;
 }
 
-static void make_key(const burni_rows *rows, const burn_call *call, uint64_t *key, uint64_t *facts)
+/* What answers are found by. */
+typedef struct call_key {
+    uint64_t key;
+    uint64_t facts;
+    uint64_t more;
+} call_key;
+
+static call_key make_key(const burni_rows *rows, const burn_call *call)
 {
-    uint64_t k = 0;
-    uint64_t f = call->flags;
+    uint64_t key = 0;
+    uint64_t ranks = 0;
     uint32_t n = call->n_in + call->n_out;
+    uint64_t more = n;
     for (uint32_t i = 0; i < n; i++) {
         const burn_operand *o = &call->operands[i];
         uint64_t layout = o->kind == BURN_TENSOR ? layout_code(o->layout) : 8u + o->kind;
-        uint64_t byte = o->dtype | (layout << 4);
         if (i < 8) {
-            k |= (byte & 0xFF) << (8 * i);
-        } else {
-            f = MIX(f, byte);
+            key |= ((o->dtype & 15u) | layout << 4) << (8 * i);
+            ranks |= (uint64_t)(o->rank & 15u) << (4 * i);
         }
-        f = MIX(f, o->rank + 1u);
+        if (i >= 8 || o->dtype > 15) {
+            more = MIX(more, o->dtype | layout << 8 | (uint64_t)o->rank << 16 | (uint64_t)i << 24);
+            more ^= more >> 32;
+        }
         if (rows->key_dims && o->kind == BURN_TENSOR) {
-            f = hash_bytes(f, o->dims, (uint32_t)(o->rank * sizeof(int64_t)));
+            more = hash_bytes(more, o->dims, (uint32_t)(o->rank * sizeof(int64_t)));
         }
     }
-    if (call->attrs_size > 0) {
-        f = hash_bytes(f, call->attrs, call->attrs_size);
-    }
-    *key = k;
-    *facts = f;
+    call_key k = {key, ranks | (uint64_t)call->flags << 32, more};
+    return k;
 }
 
 /* ---- filling the cache ----------------------------------------------------------------------- */
@@ -153,14 +159,15 @@ static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *c
 }
 
 static burni_resolved *make_entry(burni_device *device, const burni_rows *rows, const burni_op *op,
-                                  const burn_call *call, uint64_t key, uint64_t facts)
+                                  const burn_call *call, const call_key *key)
 {
     burni_resolved *r = burni_calloc(1, sizeof(*r) + call->attrs_size);
     if (r == NULL) {
         return NULL;
     }
-    r->key = key;
-    r->facts = facts;
+    r->key = key->key;
+    r->facts = key->facts;
+    r->more = key->more;
     r->op = op;
     r->attrs_size = call->attrs_size;
     if (call->attrs_size > 0) {
@@ -209,8 +216,10 @@ static void wait_for_queue(const burni_resolver *resolver, const burni_device *d
                          ? atomic_load_explicit(resolver->submitted, memory_order_acquire)
                          : 0;
     if (!device->synchronous && point > 0 && !atomic_load(&device->closed)) {
-        burn_err err = BURN_ERR_INIT;
-        (void)device->api->host_wait(resolver->queue, point, UINT64_MAX, &err);
+        burni_sink sink;
+        burni_sink_begin(&sink);
+        int32_t rc = device->api->host_wait(resolver->queue, point, UINT64_MAX, &sink.err);
+        (void)burni_sink_end(&sink, device->backend, "host_wait", rc, NULL);
     }
 }
 
@@ -303,20 +312,21 @@ static void make_room(burni_resolver *resolver, const burni_device *device, uint
 
 /* ---- looking up ------------------------------------------------------------------------------ */
 
-static int same(const burni_resolved *r, uint64_t key, uint64_t facts, const burn_call *call)
+static int same(const burni_resolved *r, const call_key *key, const burn_call *call)
 {
-    return r->key == key && r->facts == facts && r->attrs_size == call->attrs_size &&
+    return r->key == key->key && r->facts == key->facts && r->more == key->more &&
+           r->attrs_size == call->attrs_size &&
            (call->attrs_size == 0 || memcmp(r->attrs, call->attrs, call->attrs_size) == 0);
 }
 
-static burni_resolved *look_up(burni_resolver *resolver, uint32_t op, uint64_t key, uint64_t facts,
+static burni_resolved *look_up(burni_resolver *resolver, uint32_t op, const call_key *key,
                                const burn_call *call)
 {
     burni_resolved **head = &resolver->recent[op];
     uint32_t depth = 0;
     for (burni_resolved **link = head; *link != NULL; link = &(*link)->next) {
         burni_resolved *r = *link;
-        if (same(r, key, facts, call) && (r->row == NULL || burni_guards_hold(r->row, call))) {
+        if (same(r, key, call) && (r->row == NULL || burni_guards_hold(r->row, call))) {
             if (depth > 2) {
                 *link = r->next;
                 r->next = *head;
@@ -339,15 +349,13 @@ const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *devi
         resolver->rows_version = version;
     }
     const burni_rows *rows = burni_rows_of(device, op);
-    uint64_t key;
-    uint64_t facts;
-    make_key(rows, call, &key, &facts);
-    burni_resolved *r = look_up(resolver, op->index, key, facts, call);
+    call_key key = make_key(rows, call);
+    burni_resolved *r = look_up(resolver, op->index, &key, call);
     if (r != NULL) {
         return r;
     }
     make_room(resolver, device, op->index);
-    r = make_entry(device, rows, op, call, key, facts);
+    r = make_entry(device, rows, op, call, &key);
     if (r == NULL) {
         (void)burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", op->def.name);
         return NULL;

@@ -2,10 +2,11 @@
 /*
  * resolve.h - from a call's dtypes, layouts and ranks to a kernel row, cached.
  *
- * The key is exact: 4 bits of dtype and 4 of layout for each of up to 8 operands, 64 bits of facts
- * (ranks, kinds, math mode, hash of attributes and, where a row asks for it, of dims); attributes
- * are compared on a hit. Operands beyond 8 and unusual dtypes go into the hash. A resolver belongs
- * to one stream, so no lock is taken. A row's layout wishes are met by copies: `copy_mask` says
+ * The key is exact for up to 8 operands of usual dtypes: in `key` 4 bits of dtype and 4 of layout
+ * or kind each, in `facts` 4 bits of rank each and the 32 of the math mode; attributes are compared
+ * on a hit. Three things are told apart by a hash of 64 bits, `more`, only: operands beyond 8,
+ * dtypes of codes above 15 and, where a row asks for them, dims. A resolver belongs to one stream,
+ * so no lock is taken. A row's layout wishes are met by copies: `copy_mask` says
  * which inputs must be made dense first. Lists are bounded: where many shapes or attributes pass
  * by, the answers that were not used lately are forgotten. When the device gets more rows, all are.
  * An answer that a record holds stays until the record is gone.
@@ -18,6 +19,7 @@
 typedef struct burni_resolved {
     uint64_t key;
     uint64_t facts;
+    uint64_t more;
     const burni_op *op;
     const burn_row *row; /* NULL: no row, `why` says what was missing */
     const void *state;

@@ -340,7 +340,7 @@ void burni_storage_launch(burni_storage *s)
 
 /* A variable that another stream wrote last becomes this one's when the record is kept. Records
  * before it that read the variable no longer see whom to wait for, so the queue waits now. */
-static int32_t take_over(burni_stream *stream, const burni_launch *launch)
+static int32_t take_over(burni_stream *stream, const burni_launch *launch, burn_err *err)
 {
     int32_t rc = BURN_OK;
     for (uint32_t j = 0; j < launch->n_out && rc == BURN_OK; j++) {
@@ -351,12 +351,14 @@ static int32_t take_over(burni_stream *stream, const burni_launch *launch)
             continue;
         }
         atomic_store_explicit(&s->foreign, 1, memory_order_relaxed);
-        rc = stream->device->api->wait(stream->queue, writer->queue, s->write_point, NULL);
+        rc = stream->device->api->wait(stream->queue, writer->queue, s->write_point,
+                                       &stream->sink.err);
+        rc = burni_stream_said(stream, "wait", rc, err);
     }
     return rc;
 }
 
-int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
+int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err)
 {
     if (stream->window <= 1) {
         return burni_launch_run_now(stream, launch, launch->operands);
@@ -377,7 +379,7 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch)
             run_records(stream, stream->n_records / 2 + 1);
         }
     }
-    int32_t rc = take_over(stream, launch);
+    int32_t rc = take_over(stream, launch, err);
     burni_record *r = rc == BURN_OK ? record_new(stream, launch) : NULL;
     if (r != NULL) {
         fill_record(stream, r, launch);

@@ -116,9 +116,9 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
 
 /* Takes a launch: runs it, or keeps it. Failures of the work mark its outputs, they are not
  * returned; BURN_E_UNSUPPORTED from a kernel that ran at once is, BURN_E_NO_MEMORY when no record
- * could be made, a queue's code when it could not wait. A record whose kernel answers
- * BURN_E_UNSUPPORTED is decomposed (fallback.h). */
-int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch);
+ * could be made, a queue's code, with its text in `err` (or NULL), when it could not wait. A record
+ * whose kernel answers BURN_E_UNSUPPORTED is decomposed (fallback.h). */
+int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err);
 
 /* The lock of a stream that other threads may drain: around everything that touches its records,
  * its cache or its queue. Takes nothing when the window is 1 or the thread holds it already; 1 when

@@ -180,7 +180,7 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     burni_storage *s = t->storage;
     burni_stream *stream = burni_stream_get(thread, s->device, err);
     if (stream == NULL) {
-        return BURN_E_NO_MEMORY;
+        return err->code;
     }
     uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
     uint64_t point = 0;

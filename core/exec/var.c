@@ -237,7 +237,7 @@ static int32_t prepare_write(burni_thread *thread, burn_var *var, burn_err *err)
 {
     burni_stream *stream = burni_stream_get(thread, var->device->core, err);
     if (stream == NULL) {
-        return BURN_E_NO_MEMORY;
+        return err->code;
     }
     uint64_t refs = atomic_load_explicit(&var->value->storage->refs, memory_order_acquire);
     if (BURNI_HANDLES(refs) > 1) {

@@ -100,6 +100,12 @@ class Explain(unittest.TestCase):
         self.assertEqual(self.explain("true")[0]["processes"], [])
         self.assertIn(b"opened no device", call(BURN, "explain", "--", "true").stdout)
 
+    def test_a_forked_child_has_a_table_of_its_own(self):
+        answer, _ = self.explain(PROGRAM, "fork")
+        self.assertEqual(len(answer["processes"]), 2)
+        adds = [o["calls"] for p in answer["processes"] for o in p["ops"] if o["op"] == "add"]
+        self.assertEqual(sorted(adds), [5, 7])
+
     def test_nothing_is_left_behind(self):
         folder = call(BURN, "explain", "--", "sh", "-c", f"{PROGRAM} > /dev/null; "
                       "echo $BURN_EXPLAIN").stdout.decode().splitlines()[0]

@@ -38,6 +38,13 @@ int64_t inject_count(int entry);
  * Launches of these count as INJECT_LAUNCH. 0: the device has no row for it. */
 int inject_rows(burn_device *device, uint64_t op);
 
+/* Puts a row before those of an op, which tells what its launches were given: the op's last f32
+ * row, with `check` (or NULL) before its own. An op of 0 puts the others back. 0: there is no such
+ * row. */
+int inject_spy(burn_device *device, uint64_t op, int32_t (*check)(const burn_call *call));
+/* How often it was launched since it was put there; mode and tag of the last time. */
+int64_t inject_spied(uint32_t *out_math, uint64_t *out_tag);
+
 /* Forgets which rows the calling thread's stream knows, as a new one would. */
 void inject_forget_rows(burn_device *device);
 /* Blocks of memory are not cut from pages any more: each one asks the backend. */

@@ -9,9 +9,11 @@
  */
 #include "inject.h"
 
+#include "base/error.h"
 #include "exec/device.h"
 
 #include <burn/store.h>
+#include <burn/trace.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,7 @@ static int teardown(void **state)
     for (int entry = 0; entry < N_INJECT; entry++) {
         inject_fail(entry, 0, 0, BURN_OK);
     }
+    (void)inject_spy(dev, 0, NULL);
     return core_teardown(state);
 }
 
@@ -129,6 +132,71 @@ static void test_a_refusal_takes_the_decomposition(void **state)
     }
     assert_true(on_mock || tried > 3);
     assert_int_equal(in_use(), before);
+}
+
+/* The parts of a call that was refused are launched with its mode and at its place, whoever runs
+ * them and when. */
+static void test_a_refusal_keeps_mode_and_place(void **state)
+{
+    (void)state;
+    if (burn_op_find_id(BURN_OP_LINEAR)->decompose == NULL || !inject_rows(dev, BURN_OP_LINEAR)) {
+        skip();
+    }
+    assert_true(inject_spy(dev, BURN_OP_MATMUL, NULL));
+    inject_fail(INJECT_LAUNCH, 1, INT32_MAX, BURN_E_UNSUPPORTED);
+    burn_tensor *x = image();
+    burn_tag_begin("inner");
+    uint64_t place = burni_thread_get()->tag;
+    burn_math_begin(BURN_MATH_REDUCED);
+    burn_tensor *y = do_linear(x);
+    burn_math_end();
+    burn_tag_end();
+    double seen[9];
+    burn_tag_begin("elsewhere");
+    assert_int_equal(burn_read_f64(y, seen, 9, NULL), BURN_OK);
+    assert_int_not_equal(burni_thread_get()->tag, place);
+    burn_tag_end();
+    uint32_t math = 0;
+    uint64_t tag = 0;
+    assert_int_equal(inject_spied(&math, &tag), 1);
+    assert_int_equal(math, BURN_MATH_REDUCED);
+    assert_int_equal(tag, place);
+    check_clean();
+}
+
+static int32_t check_reduced(const burn_call *call)
+{
+    return (call->flags & BURN_MATH_REDUCED) != 0
+               ? BURN_OK
+               : burni_fail(call->err, BURN_E_UNSUPPORTED, "for reduced precision only");
+}
+
+/* A row that was found for one mode and rank serves no other: each pair of both is a key. */
+static void test_modes_and_ranks_have_rows_of_their_own(void **state)
+{
+    (void)state;
+    assert_true(inject_spy(dev, BURN_OP_MATMUL, check_reduced));
+    burn_tensor *square = count_up(dev, 4, DIMS(1, 1, 2, 2), 0);
+    uint32_t math = 0;
+    uint64_t tag = 0;
+    int64_t served = 0;
+    for (int64_t rank = 2; rank <= 4; rank++) {
+        burn_scope_begin();
+        burn_tensor *x = burn_reshape(square, (uint32_t)rank, DIMS(1, 1, 2, 2) + (4 - rank));
+        burn_math_begin(BURN_MATH_REDUCED);
+        burn_tensor *y = burn_matmul(x, square);
+        burn_math_end();
+        CHECK(burn_reshape(y, 1, DIMS(4)), 2, 3, 6, 11);
+        served++;
+        assert_int_equal(inject_spied(&math, &tag), served);
+        for (int64_t other = 2; other <= 4; other++) {
+            x = burn_reshape(square, (uint32_t)other, DIMS(1, 1, 2, 2) + (4 - other));
+            CHECK(burn_reshape(burn_matmul(x, square), 1, DIMS(4)), 2, 3, 6, 11);
+            assert_int_equal(inject_spied(&math, &tag), served);
+        }
+        burn_scope_end();
+    }
+    check_clean();
 }
 
 /* An op that overwrites variables, refused in the middle of a window. */
@@ -392,6 +460,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(test_a_refusal_takes_the_decomposition),
+        FAULT_TEST(test_a_refusal_keeps_mode_and_place),
+        FAULT_TEST(test_modes_and_ranks_have_rows_of_their_own),
         FAULT_TEST(test_a_refused_update),
         FAULT_TEST(test_a_refusal_without_a_way_round),
         FAULT_TEST(test_exactly_the_dependents_fail),
