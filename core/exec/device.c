@@ -3,8 +3,9 @@
  * device.c - opening devices and collecting the rows that serve them.
  *
  * The loader resolves the string and opens the plugin; here the backend's device is opened once,
- * it gets its rows (rows.h), and the pool is made. Devices are never closed
- * before burn_shutdown.
+ * the pool is made, and it gets its rows (rows.h). Devices are never closed before burn_shutdown.
+ * The backend opens under no lock: meanwhile the device is in the list of opening ones, where who
+ * asks for the same one waits, and others pass. Only to become visible takes the lock.
  */
 #include "exec/device.h"
 
@@ -27,6 +28,9 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static burni_device *devices[BURNI_MAX_DEVICES];
 static _Atomic uint32_t n_devices;
+static burni_device *opening; /* under `lock`, as is its length */
+static uint32_t n_opening;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER; /* one left that list */
 
 burni_device *burni_device_at(uint32_t index)
 {
@@ -79,8 +83,10 @@ static void quiesce(void *user, burni_cache *cache)
         (burni_stream *)(void *)((char *)cache - offsetof(burni_stream, cache));
     uint64_t point = atomic_load(&s->submitted);
     if (!device->synchronous && point > 0) {
-        burn_err err = BURN_ERR_INIT;
-        (void)device->api->host_wait(s->queue, point, UINT64_MAX, &err);
+        burni_sink sink;
+        burni_sink_begin(&sink);
+        int32_t rc = device->api->host_wait(s->queue, point, UINT64_MAX, &sink.err);
+        (void)burni_sink_end(&sink, device->backend, "host_wait", rc, NULL);
     }
 }
 
@@ -128,6 +134,15 @@ static const burn_profile_clock *clock_of(const burn_plugin *plugin)
     return fine ? clock : NULL;
 }
 
+static const burn_service *service_of(const burni_device *device)
+{
+    char id[80];
+    (void)snprintf(id, sizeof(id), "%s.kernel/1", device->backend);
+    const burn_plugin *table = device->plugin;
+    const burn_service *service = table->extension != NULL ? table->extension(id) : NULL;
+    return service != NULL && service->struct_size >= sizeof(*service) ? service : NULL;
+}
+
 static int32_t read_limits(burni_device *device, burn_err *err)
 {
     burni_sink sink;
@@ -151,25 +166,30 @@ static int32_t add_rows(burni_device *device, burn_err *err)
     char note[256] = "";
     int32_t rc = burni_rows_plan(device, device->plugin, "", NULL, &plan, note, err);
     burni_rows_commit(plan);
-    return rc == BURN_OK ? burni_extensions_serve(device, err) : rc;
+    if (rc == BURN_OK) {
+        burni_extensions_serve(device);
+    }
+    return rc;
 }
 
-static int32_t start(burni_device *device, const burni_plugin *plugin,
-                     const burni_device_choice *choice, burn_err *err)
+static int32_t make_pool(burni_device *device, burn_err *err)
 {
-    device->api = plugin->table->device;
-    device->plugin = plugin->table;
-    device->ordinal = choice->ordinal;
-    (void)snprintf(device->backend, sizeof(device->backend), "%s", choice->id);
-    (void)snprintf(device->name, sizeof(device->name), "%s", choice->canonical);
-    (void)snprintf(device->reason, sizeof(device->reason), "%s", choice->why);
-    device->plain.core = device;
-    device->autodiff.core = device;
-    device->autodiff.autodiff = 1;
+    if (burni_pool_init(&device->pool, device->api, device->handle, &device->limits) != BURN_OK) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "device %s: out of host memory", device->name);
+    }
+    device->pool.passed = burni_snapshot_passed;
+    device->pool.quiesce = quiesce;
+    device->pool.user = device;
+    device->pool.backend = device->backend;
+    return BURN_OK;
+}
+
+/* What the backend says and does; without the lock. */
+static int32_t start(burni_device *device, const char *options, burn_err *err)
+{
     int32_t rc = read_window(&device->window, err);
     if (rc == BURN_OK) {
-        const char *options = choice->options[0] != '\0' ? choice->options : NULL;
-        rc = open_handle(device, options, err);
+        rc = open_handle(device, options[0] != '\0' ? options : NULL, err);
     }
     if (rc != BURN_OK) {
         burni_prefix(err, "device %s", device->name);
@@ -180,18 +200,12 @@ static int32_t start(burni_device *device, const burni_plugin *plugin,
         device->synchronous = (device->limits.flags & BURN_LIMIT_SYNCHRONOUS) != 0;
         device->host_memory = (device->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0;
         device->clock = clock_of(device->plugin);
-        rc = add_rows(device, err);
-    }
-    if (rc == BURN_OK) {
-        rc = burni_pool_init(&device->pool, device->api, device->handle, &device->limits);
-        device->pool.passed = burni_snapshot_passed;
-        device->pool.quiesce = quiesce;
-        device->pool.user = device;
-        device->pool.backend = device->backend;
+        device->service = service_of(device);
+        rc = make_pool(device, err);
     }
     if (rc != BURN_OK) {
-        burni_rows_free(device);
         device->api->close(device->handle);
+        device->handle = NULL;
     }
     return rc;
 }
@@ -206,19 +220,20 @@ static burni_device *find_open(const burni_device_choice *choice)
     return NULL;
 }
 
-static burni_device *open_locked(const burni_plugin *plugin, const burni_device_choice *choice,
-                                 burn_err *err)
+static burni_device *find_opening(const burni_device_choice *choice)
 {
-    burni_device *device = find_open(choice);
-    if (device != NULL) {
-        return device;
+    burni_device *device = opening;
+    while (device != NULL && strcmp(device->name, choice->canonical) != 0) {
+        device = device->next;
     }
-    uint32_t n = atomic_load(&n_devices);
-    if (n == BURNI_MAX_DEVICES) {
-        (void)burni_fail(err, BURN_E_LIMIT, "more than %d devices are open", BURNI_MAX_DEVICES);
-        return NULL;
-    }
-    device = burni_calloc(1, sizeof(*device));
+    return device;
+}
+
+/* Nothing of the backend is called yet. */
+static burni_device *device_new(const burni_plugin *plugin, const burni_device_choice *choice,
+                                burn_err *err)
+{
+    burni_device *device = burni_calloc(1, sizeof(*device));
     if (device == NULL || pthread_mutex_init(&device->lock, NULL) != 0 ||
         pthread_mutex_init(&device->fault_lock, NULL) != 0) {
         burni_free(device);
@@ -226,14 +241,99 @@ static burni_device *open_locked(const burni_plugin *plugin, const burni_device_
                          choice->canonical);
         return NULL;
     }
-    device->index = n;
-    if (start(device, plugin, choice, err) != BURN_OK) {
-        burni_free(device);
+    device->api = plugin->table->device;
+    device->plugin = plugin->table;
+    device->ordinal = choice->ordinal;
+    (void)snprintf(device->backend, sizeof(device->backend), "%s", choice->id);
+    (void)snprintf(device->name, sizeof(device->name), "%s", choice->canonical);
+    (void)snprintf(device->reason, sizeof(device->reason), "%s", choice->why);
+    device->plain.core = device;
+    device->autodiff.core = device;
+    device->autodiff.autodiff = 1;
+    device->opener = pthread_self();
+    return device;
+}
+
+/* The device that is open, after another thread's opening of it if need be; else *mine is a new one
+ * in the list of opening ones, for the caller to open. Both NULL: an error. Under the lock. */
+static burni_device *find_or_claim(const burni_plugin *plugin, const burni_device_choice *choice,
+                                   burni_device **mine, burn_err *err)
+{
+    burni_device *device = NULL;
+    burni_device *other = NULL;
+    *mine = NULL;
+    while ((device = find_open(choice)) == NULL && (other = find_opening(choice)) != NULL) {
+        if (pthread_equal(other->opener, pthread_self())) {
+            (void)burni_fail(err, BURN_E_STATE,
+                             "device %s is being opened by this thread; a log callback must not "
+                             "open it again",
+                             choice->canonical);
+            return NULL;
+        }
+        (void)pthread_cond_wait(&opened, &lock);
+    }
+    if (device != NULL) {
+        return device;
+    }
+    if (atomic_load(&n_devices) + n_opening >= BURNI_MAX_DEVICES) {
+        (void)burni_fail(err, BURN_E_LIMIT, "more than %d devices are open", BURNI_MAX_DEVICES);
         return NULL;
     }
-    devices[n] = device;
-    atomic_store_explicit(&n_devices, n + 1, memory_order_release);
-    return device;
+    *mine = device_new(plugin, choice, err);
+    if (*mine != NULL) {
+        (*mine)->next = opening;
+        opening = *mine;
+        n_opening++;
+    }
+    return NULL;
+}
+
+/* With its rows it becomes visible, unless its opening failed. Under the lock. */
+static int32_t publish(burni_device *device, int32_t rc, burn_err *err)
+{
+    if (rc == BURN_OK) {
+        uint32_t n = atomic_load(&n_devices);
+        device->index = n;
+        rc = add_rows(device, err);
+        if (rc == BURN_OK) {
+            devices[n] = device;
+            atomic_store_explicit(&n_devices, n + 1, memory_order_release);
+        }
+    }
+    burni_device **at = &opening;
+    while (*at != device) {
+        at = &(*at)->next;
+    }
+    *at = device->next;
+    device->next = NULL;
+    n_opening--;
+    (void)pthread_cond_broadcast(&opened);
+    return rc;
+}
+
+static burni_device *open_once(const burni_plugin *plugin, const burni_device_choice *choice,
+                               burn_err *err)
+{
+    burni_device *mine = NULL;
+    burni_devices_lock();
+    burni_device *device = find_or_claim(plugin, choice, &mine, err);
+    burni_devices_unlock();
+    if (mine == NULL) {
+        return device;
+    }
+    int32_t rc = start(mine, choice->options, err);
+    burni_devices_lock();
+    rc = publish(mine, rc, err);
+    burni_devices_unlock();
+    if (rc == BURN_OK) {
+        return mine;
+    }
+    burni_rows_free(mine);
+    if (mine->handle != NULL) {
+        mine->api->close(mine->handle);
+    }
+    burni_free(mine);
+    return NULL;
 }
 
 /* Options of the whole process: a wrong one is told here, before anything runs. */
@@ -273,9 +373,7 @@ burn_device *burni_device_open(const char *string, burn_err *err)
     if (burni_loader_open(choice.id, &plugin, err) != BURN_OK) {
         return NULL;
     }
-    burni_devices_lock();
-    burni_device *device = open_locked(plugin, &choice, err);
-    burni_devices_unlock();
+    burni_device *device = open_once(plugin, &choice, err);
     if (device == NULL) {
         return NULL;
     }

@@ -24,6 +24,7 @@ typedef struct burni_device {
     const burn_plugin *plugin;
     burn_backend_device *handle;
     const burn_profile_clock *clock; /* NULL: the backend offers none */
+    const burn_service *service;     /* what extensions' kernels may use; NULL: nothing */
     burn_limits limits;
     int synchronous;
     _Atomic int closed; /* by burn_shutdown: the backend is not called any more */
@@ -45,12 +46,14 @@ typedef struct burni_device {
     struct burni_snapshot *snapshots; /* points that shared blocks wait for, newest first */
     uint64_t next_snapshot;
     uint32_t window;
-    struct burni_device *next;
+    pthread_t opener;          /* the thread that opens it */
+    struct burni_device *next; /* in the list of those that are being opened */
 } burni_device;
 
 /* All open devices, for walking. */
 burni_device *burni_device_at(uint32_t index);
-/* Held while a device is opened and while an extension adds ops and rows: one at a time. */
+/* Held while a device or an extension becomes visible with its rows: one at a time. No plugin code
+ * and no log callback runs under it; a backend's open, which may take long, runs before. */
 void burni_devices_lock(void);
 void burni_devices_unlock(void);
 /* Remembers the first failure until burn_sync, and logs it. */
@@ -59,7 +62,8 @@ void burni_device_latch(burni_device *device, burni_cause *cause);
 /* What is wrong with BURN_WINDOW, if anything. */
 int32_t burni_device_check_window(burn_err *err);
 
-/* The core device behind a handle's string; opens it once. */
+/* The core device behind a handle's string; opens it once: who asks meanwhile waits for that, other
+ * devices go on. A log callback of the opening that asks for the same device gets BURN_E_STATE. */
 burn_device *burni_device_open(const char *string, burn_err *err);
 
 #endif /* BURN_CORE_EXEC_DEVICE_H */

@@ -2,8 +2,9 @@
 /*
  * extension.c - the list of extensions. See extension.h.
  *
- * Everything here runs under the lock of the devices, so no device is opened while an extension is
- * being added. The loader's own locks are taken before, never inside.
+ * The list is under the lock of the devices, so no device becomes visible while an extension is
+ * being added. Definitions are checked before, without it: their functions are the plugin's and may
+ * log. The loader's own locks are taken before, never inside.
  */
 #include "exec/extension.h"
 
@@ -60,6 +61,7 @@ static int32_t register_all(extension *x, burn_err *err)
     if (rc != BURN_OK) {
         return rc;
     }
+    rc = burni_rows_check(x->table, x->id, &batch, err);
     for (; rc == BURN_OK && burni_device_at(n) != NULL; n++) {
         rc = burni_rows_plan(burni_device_at(n), x->table, x->id, &batch, &plans[n], x->note, err);
     }
@@ -78,7 +80,9 @@ static int32_t register_all(extension *x, burn_err *err)
     return BURN_OK;
 }
 
-static int32_t load_locked(const burni_plugin *plugin, burn_err *err)
+/* `checked` is what the check of its definitions gave, with the text `said`. */
+static int32_t load_locked(const burni_plugin *plugin, int32_t checked, burn_err *said,
+                           burn_err *err)
 {
     extension *x = find(plugin->id);
     if (x != NULL && x->registered) {
@@ -91,13 +95,21 @@ static int32_t load_locked(const burni_plugin *plugin, burn_err *err)
         return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", plugin->id);
     }
     x->note[0] = '\0';
-    burn_err said = BURN_ERR_INIT;
-    int32_t rc = register_all(x, &said);
+    int32_t rc = checked == BURN_OK ? register_all(x, said) : checked;
     if (rc != BURN_OK) {
-        (void)snprintf(x->note, sizeof(x->note), "%s", said.text);
-        return burni_fail(err, rc, "%s", said.text);
+        (void)snprintf(x->note, sizeof(x->note), "%s", said->text);
+        return burni_fail(err, rc, "%s", said->text);
     }
     return BURN_OK;
+}
+
+static int is_registered(const char *id)
+{
+    burni_devices_lock();
+    const extension *x = find(id);
+    int registered = x != NULL && x->registered;
+    burni_devices_unlock();
+    return registered;
 }
 
 int32_t burni_extension_load(const char *id, burn_err *err)
@@ -114,8 +126,13 @@ int32_t burni_extension_load(const char *id, burn_err *err)
         return burni_fail(err, BURN_E_INVALID,
                           "%s is a backend, not an extension: open it with burn_device_open", id);
     }
+    if (is_registered(plugin->id)) {
+        return BURN_OK;
+    }
+    burn_err said = BURN_ERR_INIT;
+    int32_t checked = burni_ops_check(plugin->id, plugin->table->ops, plugin->table->n_ops, &said);
     burni_devices_lock();
-    rc = load_locked(plugin, err);
+    rc = load_locked(plugin, checked, &said, err);
     burni_devices_unlock();
     if (rc == BURN_OK) {
         burni_extensions_tell();
@@ -157,15 +174,18 @@ void burni_extension_note(const char *id, char *out)
     burni_devices_unlock();
 }
 
-int32_t burni_extensions_serve(burni_device *device, burn_err *err)
+void burni_extensions_serve(burni_device *device)
 {
-    int32_t rc = BURN_OK;
-    for (extension *x = extensions; x != NULL && rc == BURN_OK; x = x->next) {
+    for (extension *x = extensions; x != NULL; x = x->next) {
         burni_row_plan *plan = NULL;
-        if (x->registered) {
-            rc = burni_rows_plan(device, x->table, x->id, NULL, &plan, x->note, err);
-            burni_rows_commit(plan);
+        burn_err err = BURN_ERR_INIT;
+        if (!x->registered) {
+            continue;
         }
+        if (burni_rows_plan(device, x->table, x->id, NULL, &plan, x->note, &err) != BURN_OK) {
+            (void)snprintf(x->note, sizeof(x->note), "its kernels for %.64s are left out: %.160s",
+                           device->name, err.text);
+        }
+        burni_rows_commit(plan);
     }
-    return rc;
 }

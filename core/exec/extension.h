@@ -18,8 +18,10 @@ int32_t burni_extension_load(const char *id, burn_err *err);
  * why; "" when nothing is wrong. `out` has 256 bytes. [any] */
 void burni_extension_note(const char *id, char *out);
 
-/* Adds the rows of all extensions to a device that is being opened. Under burni_devices_lock. */
-int32_t burni_extensions_serve(burni_device *device, burn_err *err);
+/* Adds the rows of all extensions to a device that is being opened. Those of an extension that
+ * cannot be used are left out, its note says why: it never keeps a device from opening. Under
+ * burni_devices_lock. */
+void burni_extensions_serve(burni_device *device);
 /* Logs the notes that were not logged before. Without the lock: a log callback may call anything.
  */
 void burni_extensions_tell(void);

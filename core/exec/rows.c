@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,8 +87,6 @@ static int32_t plan_row(burni_row_plan *plan, const burn_row *row, const char *o
     const burni_op *op = burni_op_find_staged(staged, row->op);
     if (op == NULL) {
         /* A row for an op that this host does not know: a newer plugin. It is of no use here. */
-        burni_log(BURN_LOG_DEBUG, "device", "%s: row %s serves an unknown op", plan->device->name,
-                  row->name);
         return BURN_OK;
     }
     int32_t rc = check_row(op, row, owner, err);
@@ -117,9 +114,8 @@ static int is_served(const burni_device *device, const burn_row_set *set, const 
     }
     char id[80];
     (void)snprintf(id, sizeof(id), "%s.kernel/1", device->backend);
-    const burn_plugin *table = device->plugin;
-    const burn_service *service = table->extension != NULL ? table->extension(id) : NULL;
-    if (service == NULL || service->struct_size < sizeof(*service)) {
+    const burn_service *service = device->service;
+    if (service == NULL) {
         (void)snprintf(note, 256,
                        "its kernels for %.24s use revision %u of %.32s, which %.24s does not "
                        "offer: they are left out, decompositions serve",
@@ -136,6 +132,32 @@ static int is_served(const burni_device *device, const burn_row_set *set, const 
     return 0;
 }
 
+static const burn_row *row_at(const burn_row_set *set, uint32_t i)
+{
+    return (const burn_row *)(const void *)((const char *)set->rows + (size_t)i * set->row_stride);
+}
+
+static const burn_row_set *set_at(const burn_plugin *table, uint32_t i)
+{
+    return (const burn_row_set *)(const void *)((const char *)table->row_sets +
+                                                (size_t)i * table->row_set_stride);
+}
+
+int32_t burni_rows_check(const burn_plugin *table, const char *owner, const burni_op_batch *staged,
+                         burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < table->n_row_sets; i++) {
+        const burn_row_set *set = set_at(table, i);
+        for (uint32_t k = 0; k < set->n_rows && rc == BURN_OK; k++) {
+            const burn_row *row = row_at(set, k);
+            const burni_op *op = burni_op_find_staged(staged, row->op);
+            rc = op != NULL ? check_row(op, row, owner, err) : BURN_OK;
+        }
+    }
+    return rc;
+}
+
 static int32_t plan_set(burni_row_plan *plan, const burn_row_set *set, const char *owner,
                         const burni_op_batch *staged, char *note, burn_err *err)
 {
@@ -145,9 +167,7 @@ static int32_t plan_set(burni_row_plan *plan, const burn_row_set *set, const cha
         return BURN_OK;
     }
     for (uint32_t i = 0; i < set->n_rows && rc == BURN_OK; i++) {
-        const burn_row *row =
-            (const burn_row *)(const void *)((const char *)set->rows + (size_t)i * set->row_stride);
-        rc = plan_row(plan, row, owner, staged, err);
+        rc = plan_row(plan, row_at(set, i), owner, staged, err);
     }
     return rc;
 }
@@ -164,10 +184,7 @@ int32_t burni_rows_plan(burni_device *device, const burn_plugin *table, const ch
     plan->device = device;
     int32_t rc = BURN_OK;
     for (uint32_t i = 0; i < table->n_row_sets && rc == BURN_OK; i++) {
-        const burn_row_set *set =
-            (const burn_row_set *)(const void *)((const char *)table->row_sets +
-                                                 (size_t)i * table->row_set_stride);
-        rc = plan_set(plan, set, owner, staged, note, err);
+        rc = plan_set(plan, set_at(table, i), owner, staged, note, err);
     }
     if (rc != BURN_OK) {
         burni_rows_drop(plan);

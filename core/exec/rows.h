@@ -24,6 +24,11 @@ typedef struct burni_rows {
 /* Never NULL. [any] */
 const burni_rows *burni_rows_of(const burni_device *device, const burni_op *op);
 
+/* All rows of an extension against the ops that they serve, for whatever backend: what an open
+ * device would refuse is refused without one. Errors name plugin, row and op. */
+int32_t burni_rows_check(const burn_plugin *table, const char *owner, const burni_op_batch *staged,
+                         burn_err *err);
+
 /* New lists for one device, not visible yet. */
 typedef struct burni_row_plan {
     burni_device *device;

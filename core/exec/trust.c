@@ -63,6 +63,22 @@ static int32_t check_size(const burni_emission *e, uint32_t j, burn_err *err)
     return BURN_OK;
 }
 
+/* An output that is tied to an operand has that operand's dtype: kernels and views build on it. */
+static int32_t check_tied(const burni_emission *e, uint32_t j, burn_err *err)
+{
+    const burn_role *role = burni_op_role_out(e->op, j);
+    uint32_t like = role->same_dtype_as;
+    if (like == 0 || like > e->n_in || e->meta[like - 1].kind == BURN_ABSENT ||
+        e->meta[like - 1].dtype == e->out_meta[j].dtype) {
+        return BURN_OK;
+    }
+    return broken(e->op, err,
+                  "its shape rule gave output %s dtype %s, which is tied to %s and must be %s",
+                  role->name, burn_dtype_name(e->out_meta[j].dtype),
+                  burni_op_role_in(e->op, like - 1)->name,
+                  burn_dtype_name(e->meta[like - 1].dtype));
+}
+
 static int32_t check_output(const burni_emission *e, uint32_t j, burn_err *err)
 {
     const burn_meta *out = &e->out_meta[j];
@@ -87,7 +103,8 @@ static int32_t check_output(const burni_emission *e, uint32_t j, burn_err *err)
                           role->name, d, (long long)out->dims[d]);
         }
     }
-    return check_size(e, j, err);
+    int32_t rc = check_tied(e, j, err);
+    return rc == BURN_OK ? check_size(e, j, err) : rc;
 }
 
 /* A pointwise op's output has the shape that its inputs broadcast to: kernels step by it. */
@@ -169,7 +186,8 @@ int32_t burni_trust_view(const burni_emission *e, const burni_storage *storage,
                          const int64_t *strides, int64_t offset, burn_err *err)
 {
     const burn_meta *out = &e->out_meta[0];
-    int64_t elements = (int64_t)(storage->bytes / burn_dtype_size(out->dtype));
+    /* The view's elements are those of its operand. */
+    int64_t elements = (int64_t)(storage->bytes / burn_dtype_size(e->meta[0].dtype));
     int64_t first = offset;
     int64_t last = offset;
     int empty = burni_numel(out->rank, out->dims) == 0;

@@ -325,6 +325,10 @@ static int32_t check_view(const check *c)
             (role->dtypes[0] & ~(uint64_t)BURN_SET_INT) != 0) {
             return wrong(c, "%s of a view must be a whole number (ONLY_IMMEDIATE)", role->name);
         }
+        if ((role->flags & (BURN_ROLE_OPTIONAL | BURN_ROLE_VARIADIC)) != 0) {
+            return wrong(c, "%s of a view is OPTIONAL or VARIADIC; a view needs all its numbers",
+                         role->name);
+        }
     }
     return BURN_OK;
 }

@@ -180,10 +180,7 @@ static int32_t copy_def(const char *plugin, const burn_op_def *def, uint32_t ind
 static int32_t stage_one(const char *plugin, const burn_op_def *def, burni_op_batch *batch,
                          burn_err *err)
 {
-    int32_t rc = burni_def_check(plugin, def, err);
-    if (rc == BURN_OK) {
-        rc = check_clash(plugin, def, err);
-    }
+    int32_t rc = check_clash(plugin, def, err);
     for (uint32_t i = 0; rc == BURN_OK && i < batch->n; i++) {
         if (batch->ops[i].def.id == def->id) {
             rc = burni_fail(err, BURN_E_ABI, "%s: op %s is defined twice", plugin, def->name);
@@ -191,6 +188,15 @@ static int32_t stage_one(const char *plugin, const burn_op_def *def, burni_op_ba
     }
     if (rc == BURN_OK) {
         rc = copy_def(plugin, def, burni_op_count() + batch->n, &batch->ops[batch->n], err);
+    }
+    return rc;
+}
+
+int32_t burni_ops_check(const char *plugin, const burn_op_def *defs, uint32_t n, burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < n && rc == BURN_OK; i++) {
+        rc = burni_def_check(plugin, &defs[i], err);
     }
     return rc;
 }

@@ -38,8 +38,10 @@ typedef struct burni_op_batch {
     uint32_t n;
 } burni_op_batch;
 
-/* Checks the definitions (def_check.h) and copies them; `plugin` and what definitions point at live
- * as long as the process. On failure nothing is left, and the error names plugin, op and rule. */
+/* Checks the definitions (def_check.h), which runs code of the plugin: under no lock. [any] */
+int32_t burni_ops_check(const char *plugin, const burn_op_def *defs, uint32_t n, burn_err *err);
+/* Copies definitions that were checked, unless they clash with others; `plugin` and what they point
+ * at live as long as the process. On failure nothing is left, and the error names both ops. */
 int32_t burni_ops_stage(const char *plugin, const burn_op_def *defs, uint32_t n,
                         burni_op_batch *out, burn_err *err);
 void burni_ops_publish(burni_op_batch *batch);

@@ -21,9 +21,11 @@
 #include <burn/device.h>
 #include <burn/grad.h>
 #include <burn/ops.h>
+#include <burn/plugin.h>
 #include <burn/plugins.h>
 #include <burn/registry.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum when { AT_LOAD, AT_CALL, TAPED, IN_BACKWARD };
@@ -77,6 +79,8 @@ static const expectation table[] = {
     {"samples_none", AT_LOAD, "no sample"},
     {"view_optional", AT_LOAD, "a view takes a tensor"},
     {"view_tensor", AT_LOAD, "ONLY_IMMEDIATE"},
+    {"view_number_optional", AT_LOAD, "y of a view is OPTIONAL or VARIADIC"},
+    {"view_numbers", AT_LOAD, "y of a view is OPTIONAL or VARIADIC"},
     {"infer_rank", AT_CALL, "rank 200"},
     {"infer_negative", AT_CALL, "dim 0 of size -1"},
     {"infer_huge", AT_CALL, "too large"},
@@ -88,6 +92,8 @@ static const expectation table[] = {
     {"view_behind", AT_CALL, "from element 1 to 3 of a storage of 3"},
     {"view_before", AT_CALL, "from element -2 to 0"},
     {"view_far", AT_CALL, "its view rule reaches"},
+    {"view_dtype", AT_CALL, "output z dtype f16, which is tied to x and must be f32"},
+    {"infer_tied_dtype", AT_CALL, "output z dtype f16, which is tied to x and must be f32"},
     {"decompose_shape", AT_CALL, "[1,3], its shape rule says f32 [3]"},
     {"decompose_dtype", AT_CALL, "f64 [3], its shape rule says f32"},
     {"decompose_scalar", AT_CALL, "its decomposition made output z"},
@@ -110,8 +116,9 @@ static const expectation table[] = {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Further stubs, with tests of their own. */
-static const char *const others[] = {"healthy",  "twin_a",      "twin_b",       "row_slots",
-                                     "contract", "state_shape", "only_by_parts"};
+static const char *const others[] = {"healthy",     "twin_a",        "twin_b",
+                                     "row_slots",   "contract",      "state_shape",
+                                     "row_foreign", "only_by_parts", "talks"};
 
 static burn_device *device;
 
@@ -304,13 +311,8 @@ static void a_row_has_a_slot_for_each_operand(void **state)
 {
     (void)state;
     burn_err err = BURN_ERR_INIT;
-    int on_flex = strncmp(burn_device_name(device), "flex", 4) == 0;
-    int32_t rc = burn_extension_load("row_slots", &err);
-    if (!on_flex) { /* its rows are for another backend */
-        assert_int_equal(rc, BURN_OK);
-        return;
-    }
-    assert_int_not_equal(rc, BURN_OK);
+    /* Whatever is open, and whatever backend its rows are for. */
+    assert_int_not_equal(burn_extension_load("row_slots", &err), BURN_OK);
     assert_non_null(strstr(err.text, "row stub.row has 2 slots, op row_slots.op has 3 operands"));
     assert_null(op_of("row_slots", "op"));
 }
@@ -324,6 +326,46 @@ static void told(const char *id, char *out, size_t cap)
             (void)snprintf(out, cap, "%s", info.reason);
         }
     }
+}
+
+/* Loaded before the op's extension and the device (EXTENSION_FIRST), its row meets the op when the
+ * device is opened; loaded behind that op, it is refused. */
+static void rows_that_do_not_fit_keep_no_device_shut(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    char reason[640] = "";
+    int first = getenv("EXTENSION_FIRST") != NULL;
+    int on_flex = strncmp(burn_device_name(device), "flex", 4) == 0;
+    assert_int_equal(burn_extension_load("healthy", &err), BURN_OK);
+    assert_int_equal(burn_extension_load("row_foreign", &err) == BURN_OK, first);
+    assert_null(burn_op_row(device, op_of("healthy", "op")->id, 0));
+    burn_scope_begin();
+    expect_sum(call("healthy", three(), three()));
+    burn_scope_end();
+    told("row_foreign", reason, sizeof(reason));
+    assert_int_equal(strstr(reason, "stub.row has 2 slots") != NULL, on_flex || !first);
+}
+
+static int n_told;
+
+static void open_from_log(void *user, int32_t level, const char *source, const char *text)
+{
+    (void)user;
+    (void)level;
+    if (strcmp(source, "talks") == 0 && strstr(text, "samples are asked for") != NULL) {
+        n_told += burn_device_open(burn_device_name(device), NULL) == device;
+    }
+}
+
+static void what_samples_log_may_open_a_device(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_log_set(open_from_log, NULL, BURN_LOG_WARN);
+    assert_int_equal(burn_extension_load("talks", &err), BURN_OK);
+    burn_log_set(NULL, NULL, BURN_LOG_WARN);
+    assert_true(n_told > 0);
 }
 
 static void a_contract_that_is_not_served_leaves_rows_out(void **state)
@@ -347,8 +389,9 @@ static void a_backend_is_no_extension(void **state)
     burn_err err = BURN_ERR_INIT;
     assert_int_equal(burn_extension_load("mock", &err), BURN_E_INVALID);
     assert_non_null(strstr(err.text, "is a backend"));
-    assert_int_equal(burn_extension_load("healthi", &err), BURN_E_NOT_FOUND);
-    assert_non_null(strstr(err.text, "no plugin \"healthi\""));
+    burn_err unknown = BURN_ERR_INIT;
+    assert_int_equal(burn_extension_load("healthi", &unknown), BURN_E_NOT_FOUND);
+    assert_non_null(strstr(unknown.text, "no plugin \"healthi\""));
 }
 
 int main(int argc, char **argv)
@@ -363,6 +406,11 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: test_stubs DEVICE, with STUB_SO set\n");
         return 2;
     }
+    if (getenv("EXTENSION_FIRST") != NULL) {
+        (void)burn_extension_load("row_slots", &err);
+        (void)burn_extension_load("row_foreign", &err);
+        (void)burn_extension_load("healthy", &err);
+    }
     device = burn_device_open(argv[1], &err);
     if (device == NULL) {
         (void)fprintf(stderr, "%s\n", err.text);
@@ -376,6 +424,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_clash_names_both_plugins),
         cmocka_unit_test(a_state_keeps_its_size),
         cmocka_unit_test(a_row_has_a_slot_for_each_operand),
+        cmocka_unit_test(rows_that_do_not_fit_keep_no_device_shut),
+        cmocka_unit_test(what_samples_log_may_open_a_device),
         cmocka_unit_test(a_contract_that_is_not_served_leaves_rows_out),
         cmocka_unit_test(a_backend_is_no_extension),
     };

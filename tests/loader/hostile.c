@@ -16,8 +16,10 @@
 #include <burn/op_list.h>
 #include <burn/plugin.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct burn_buffer {
     unsigned char *bytes;
@@ -93,6 +95,17 @@ static int32_t BURN_CALL dev_probe(uint32_t ordinal, burn_device_info *out, burn
     return is("probe_rude") ? rude(err, 5) : BURN_OK;
 }
 
+/* Says that it is in open, and stays there until the test says go on. */
+static int wait_for_test(void)
+{
+    const char *text = getenv("HOSTILE_PIPES");
+    int say = -1;
+    int hear = -1;
+    char byte = 'o';
+    return text != NULL && sscanf(text, "%d,%d", &say, &hear) == 2 && write(say, &byte, 1) == 1 &&
+           read(hear, &byte, 1) == 1;
+}
+
 static int32_t BURN_CALL dev_open(uint32_t ordinal, const char *options, burn_backend_device **out,
                                   burn_err *err)
 {
@@ -106,6 +119,9 @@ static int32_t BURN_CALL dev_open(uint32_t ordinal, const char *options, burn_ba
     }
     if (is("open_nothing")) {
         return BURN_OK;
+    }
+    if (is("open_waits") && !wait_for_test()) {
+        return fail(err, BURN_E_DEVICE, "the test gave no pipes");
     }
     *out = calloc(1, sizeof(**out));
     (*out)->ordinal = ordinal;

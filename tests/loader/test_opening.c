@@ -15,7 +15,9 @@
 #include <burn/tensor.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define THREADS 8
 #define ROUNDS 12
@@ -102,12 +104,59 @@ static void b240_devices_are_opened_by_many_threads(void **state)
     burn_shutdown();
 }
 
+static void *open_waiting(void *argument)
+{
+    (void)argument;
+    burn_err err = BURN_ERR_INIT;
+    return burn_device_open("open_waits", &err);
+}
+
+/* A backend that takes its time in open holds up those who ask for the same device, nobody else. */
+static void a_slow_open_holds_up_no_other_device(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    int said[2];
+    int go[2];
+    char text[32];
+    char byte = 0;
+    assert_true(pipe(said) == 0 && pipe(go) == 0);
+    (void)snprintf(text, sizeof(text), "%d,%d", said[1], go[0]);
+    assert_int_equal(setenv("HOSTILE_PIPES", text, 1), 0);
+    static const char *const ids[] = {"open_waits", "passes"};
+    for (uint32_t i = 0; i < 2; i++) {
+        char name[80];
+        (void)snprintf(name, sizeof(name), "%s.so", ids[i]);
+        world_library("hostile.so", name);
+        world_manifest(ids[i], "backend", "cpu", 10, "0.1");
+    }
+    pthread_t threads[2];
+    void *handles_of[2] = {NULL, NULL};
+    (void)alarm(60); /* an open that waits for the other one never ends */
+    assert_int_equal(pthread_create(&threads[0], NULL, open_waiting, NULL), 0);
+    assert_int_equal(read(said[0], &byte, 1), 1);
+    assert_int_equal(pthread_create(&threads[1], NULL, open_waiting, NULL), 0);
+    assert_non_null(burn_device_open("passes", &err));
+    burn_plugin_info info;
+    BURN_INIT(&info, burn_plugin_info);
+    (void)burn_plugins_at(0, 1, &info, &err);
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], &handles_of[i]), 0);
+    }
+    (void)alarm(0);
+    assert_non_null(handles_of[0]);
+    assert_ptr_equal(handles_of[0], handles_of[1]);
+    (void)unsetenv("HOSTILE_PIPES");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(b240_devices_are_opened_by_many_threads),
+        cmocka_unit_test_setup(a_slow_open_holds_up_no_other_device, world_setup),
+        cmocka_unit_test_setup(b240_devices_are_opened_by_many_threads, world_setup),
     };
-    int failed = cmocka_run_group_tests_name("loader/opening", tests, world_setup, NULL);
+    int failed = cmocka_run_group_tests_name("loader/opening", tests, NULL, NULL);
     world_remove_all();
     return failed;
 }
