@@ -66,10 +66,24 @@ static int32_t check_name(const check *c)
     for (size_t i = 0; i < n; i++) {
         char k = name[i];
         int fine = (k >= 'a' && k <= 'z') || (i > 0 && k >= '0' && k <= '9') ||
-                   (i > 0 && (k == '_' || k == '.'));
+                   (i > 0 && (k == '_' || k == '.' || k == '-'));
         if (!fine) {
-            return wrong(c, "its name must be [a-z][a-z0-9_.]*");
+            return wrong(c, "its name must be [a-z][a-z0-9_.-]*");
         }
+    }
+    return BURN_OK;
+}
+
+/* Names of two plugins cannot meet, and a name says whom to ask about it. */
+static int32_t check_prefix(const check *c)
+{
+    size_t n = strlen(c->plugin);
+    if (strncmp(c->def->name, c->plugin, n) != 0 || c->def->name[n] != '.' ||
+        c->def->name[n + 1] == '\0') {
+        return wrong(c,
+                     "its name must begin with its plugin's id and a dot, \"%s.\"; other names "
+                     "are the core's or another plugin's",
+                     c->plugin);
     }
     return BURN_OK;
 }
@@ -402,14 +416,17 @@ static int32_t check_samples(const check *c)
 }
 
 static int32_t (*const rules[])(const check *c) = {
-    check_name,      check_counts, check_roles, check_attrs,   check_aliases,
-    check_functions, check_view,   check_saves, check_samples,
+    check_counts,    check_roles, check_attrs, check_aliases,
+    check_functions, check_view,  check_saves, check_samples,
 };
 
 int32_t burni_def_check(const char *plugin, const burn_op_def *def, burn_err *err)
 {
     const check c = {plugin != NULL ? plugin : "core", def, err};
-    int32_t rc = BURN_OK;
+    int32_t rc = check_name(&c);
+    if (rc == BURN_OK && plugin != NULL) {
+        rc = check_prefix(&c);
+    }
     for (size_t i = 0; rc == BURN_OK && i < sizeof(rules) / sizeof(rules[0]); i++) {
         rc = rules[i](&c);
     }

@@ -197,7 +197,7 @@ static void clash_core(void)
 
 static void twin(void)
 {
-    take_name("twin.op");
+    take_name("twin_a.op");
 }
 
 static void foreign_prefix(void)

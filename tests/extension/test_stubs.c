@@ -56,8 +56,10 @@ static const expectation table[] = {
     {"revision_0", AT_LOAD, "revision 0"},
     {"view_null", AT_LOAD, "no view function"},
     {"attrs_head", AT_LOAD, "4 bytes of attributes"},
-    {"bad_name", AT_LOAD, "[a-z][a-z0-9_.]*"},
+    {"bad_name", AT_LOAD, "[a-z][a-z0-9_.-]*"},
     {"clash_core", AT_LOAD, "the core"},
+    {"foreign_prefix", AT_LOAD, "op healthy.more: its name must begin with its plugin's id"},
+    {"longer_prefix", AT_LOAD, "and a dot, \"longer_prefix.\""},
     {"id_core", AT_LOAD, "id"},
     {"saves_range", AT_LOAD, "beyond its 2 inputs and 1 outputs"},
     {"no_way", AT_LOAD, "no reason"},
@@ -279,11 +281,11 @@ static void a_clash_names_both_plugins(void **state)
     (void)state;
     burn_err err = BURN_ERR_INIT;
     assert_int_equal(burn_extension_load("twin_a", &err), BURN_OK);
-    assert_non_null(burn_op_find("twin.op"));
+    assert_non_null(burn_op_find("twin_a.op"));
     assert_int_not_equal(burn_extension_load("twin_b", &err), BURN_OK);
     assert_non_null(strstr(err.text, "twin_a"));
     assert_non_null(strstr(err.text, "twin_b"));
-    assert_non_null(strstr(err.text, "twin.op"));
+    assert_non_null(strstr(err.text, "twin_a.op"));
     assert_null(burn_op_find("twin_b.first"));
 }
 

@@ -22,7 +22,7 @@ static burn_tensor *by_name(burn_tensor *x, double eps)
     starter_rms_norm_attrs attrs;
     burn_attrs_init(&attrs, (uint32_t)sizeof(attrs));
     attrs.eps = eps;
-    const burn_op_def *op = burn_op_find("starter_rms_norm");
+    const burn_op_def *op = burn_op_find("starter.rms_norm");
     (void)burn_op_call(NULL, op != NULL ? op->id : BURN_OP_NONE, &attrs, (uint32_t)sizeof(attrs),
                        &x, 1, &y, 1);
     return y;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * op_rms_norm.c - the definition of starter_rms_norm: everything about the op but its kernels.
+ * op_rms_norm.c - the definition of starter.rms_norm: everything about the op but its kernels.
  *
  * `infer` says which shapes fit, `vjp` what the gradient is, `decompose` what the op is made of for
  * devices without a kernel, `eval` what it means, `samples` how it is tried. All of them are pure

@@ -16,7 +16,7 @@
 
 BURN_BEGIN_DECLS
 
-#define STARTER_RMS_NORM "starter_rms_norm"
+#define STARTER_RMS_NORM "starter.rms_norm"
 
 /* What selects code or a formula; numbers that change from step to step are operands. */
 typedef struct starter_rms_norm_attrs {
