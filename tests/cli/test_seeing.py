@@ -103,7 +103,8 @@ class Explain(unittest.TestCase):
     def test_a_forked_child_has_a_table_of_its_own(self):
         answer, _ = self.explain(PROGRAM, "fork")
         self.assertEqual(len(answer["processes"]), 2)
-        adds = [o["calls"] for p in answer["processes"] for o in p["ops"] if o["op"] == "add"]
+        adds = [o["calls"] for p in answer["processes"] for o in p["ops"]
+                if (o["op"], o["within"]) == ("add", "")]
         self.assertEqual(sorted(adds), [5, 7])
 
     def test_nothing_is_left_behind(self):
