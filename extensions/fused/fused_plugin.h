@@ -26,7 +26,8 @@ BURN_FOREACH_FUSED_OP(FUSED_DECLARE)
 /* Rows for flex; op ids are filled in. [init] */
 const burn_row *fused_flex_rows(uint32_t *n);
 
-/* Gives a tensor of a sample these values, repeated; where they are far from 1, without gradients. */
+/* Gives a tensor of a sample these values, repeated; where they are far from 1, without gradients.
+ */
 static inline void fused_sample_values(burn_sample *s, uint32_t i, uint32_t n, const double *values)
 {
     s->in[i].fill = BURN_FILL_VALUES;
