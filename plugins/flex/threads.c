@@ -2,10 +2,14 @@
 /*
  * threads.c - the thread pool behind threads.h.
  *
- * A job's tasks are handed out through one 64-bit ticket: job number << 32 | tasks left. A worker
- * takes a task by lowering the ticket, and reads the job's function only after that: as long as a
- * task is out, its job cannot end, so the fields cannot change. A worker that comes late finds no
- * tasks left and touches nothing. Idle workers spin for a moment, then sleep on a condition.
+ * A job's tasks are handed out through one 64-bit ticket: job number << 32 | what is left of it. A
+ * worker takes a task by changing the ticket, and reads the job's function only after that: as long
+ * as a task is out, its job cannot end, so the fields cannot change. A worker that comes late finds
+ * no tasks left and touches nothing. Idle workers spin for a moment, then sleep on a condition.
+ *
+ * Many tasks are a count. Where each thread gets one, they are a set of bits, and a thread takes
+ * its own first: the same part of the data goes to the same core from call to call, whose caches
+ * may still hold it. What a late thread has not begun, another one takes.
  */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
@@ -38,6 +42,7 @@ static struct {
     uint32_t started;
     uint32_t fork_handlers;
     pthread_t workers[POOL_MAX];
+    uint32_t slots[POOL_MAX];
 } pool = {
     .submit = PTHREAD_MUTEX_INITIALIZER,
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -45,6 +50,9 @@ static struct {
     .done = PTHREAD_COND_INITIALIZER,
     .budget = 1,
 };
+
+/* In a ticket: its low half is a set of bits, not a count. */
+#define SET_OF_BITS (UINT64_C(1) << 63)
 
 /* Set while this thread runs a task: a nested job runs inline. */
 static _Thread_local int in_task;
@@ -58,18 +66,32 @@ static void spin_pause(void)
 #endif
 }
 
+/* The ticket without one task: without that of `slot` if it is left, else the first. */
+static uint64_t without_one(uint64_t ticket, uint32_t slot, uint32_t *bit)
+{
+    if ((ticket & SET_OF_BITS) == 0) {
+        return ticket - 1;
+    }
+    uint32_t left = (uint32_t)ticket;
+    *bit = slot < 32 && (left >> slot & 1) != 0 ? slot : (uint32_t)__builtin_ctz(left);
+    return ticket & ~(UINT64_C(1) << *bit);
+}
+
 /* Takes one task of the current job and runs it; 0 when none is left. */
-static int run_one(void)
+static int run_one(uint32_t slot)
 {
     uint64_t ticket = atomic_load_explicit(&pool.ticket, memory_order_acquire);
+    uint32_t bit = 0;
     do {
         if ((uint32_t)ticket == 0) {
             return 0;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&pool.ticket, &ticket, ticket - 1,
+    } while (!atomic_compare_exchange_weak_explicit(&pool.ticket, &ticket,
+                                                    without_one(ticket, slot, &bit),
                                                     memory_order_acq_rel, memory_order_acquire));
+    uint32_t task = (ticket & SET_OF_BITS) != 0 ? bit : pool.n_tasks - (uint32_t)ticket;
     in_task = 1;
-    pool.fn(pool.ctx, pool.n_tasks - (uint32_t)ticket);
+    pool.fn(pool.ctx, task);
     in_task = 0;
     if (atomic_fetch_sub(&pool.pending, 1) == 1 && atomic_load(&pool.waiting) != 0) {
         pthread_mutex_lock(&pool.lock);
@@ -95,12 +117,13 @@ static void worker_sleep(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void *worker_main(void *unused)
+/* `own` points at the worker's slot: 1 and up, the caller's is 0. */
+static void *worker_main(void *own)
 {
-    (void)unused;
+    uint32_t slot = *(const uint32_t *)own;
     uint32_t idle = 0;
     while (atomic_load_explicit(&pool.stop, memory_order_acquire) == 0) {
-        if (run_one() != 0) {
+        if (run_one(slot) != 0) {
             idle = 0;
         } else if (idle < SPIN_WORKER) {
             idle++;
@@ -155,7 +178,9 @@ static void start_workers(void)
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     uint32_t wanted = pool.budget - 1 < POOL_MAX ? pool.budget - 1 : POOL_MAX;
     while (pool.n_workers < wanted) {
-        if (pthread_create(&pool.workers[pool.n_workers], NULL, worker_main, NULL) != 0) {
+        pool.slots[pool.n_workers] = pool.n_workers + 1;
+        if (pthread_create(&pool.workers[pool.n_workers], NULL, worker_main,
+                           &pool.slots[pool.n_workers]) != 0) {
             break; /* fewer workers, same results */
         }
 #if defined(__linux__)
@@ -221,9 +246,12 @@ void flex_parallel(uint32_t n_tasks, flex_task_fn fn, void *ctx)
     pool.n_tasks = n_tasks;
     pool.job++;
     atomic_store(&pool.pending, n_tasks);
-    atomic_store(&pool.ticket, (uint64_t)pool.job << 32 | n_tasks);
+    uint64_t job = (uint64_t)(pool.job & 0x7fffffffu) << 32;
+    int one_each = n_tasks <= pool.n_workers + 1 && n_tasks < 32;
+    atomic_store(&pool.ticket,
+                 job | (one_each ? SET_OF_BITS | ((UINT64_C(1) << n_tasks) - 1) : n_tasks));
     wake_workers(n_tasks);
-    while (run_one() != 0) {
+    while (run_one(0) != 0) {
     }
     wait_for_tasks();
     pthread_mutex_unlock(&pool.submit);
