@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { RUN = 4096, GATHER = 512, PART = 1 << 17, MAX_PARTS = 128 };
+enum { RUN = 4096, GATHER = 512, PART = 1 << 17, MAX_PARTS = 128, MAX_ROWS = 64 };
 
 #define ENTRY(NAME, name) [BURN_##NAME] = &flex_fold_##name,
 static const flex_fold_table *const folds[16] = {FLEX_FOREACH_FOLD_TYPE(ENTRY)};
@@ -335,6 +335,7 @@ typedef struct part_job {
     const reduction *r;
     uint32_t kind;
     const double *shifts;
+    int64_t first; /* of all parts of all rows; part_acc[0] is its */
     int64_t n_parts;
     int64_t per_task;
 } part_job;
@@ -346,9 +347,9 @@ static void one_part(const part_job *job, int64_t part)
     int64_t at = part % r->parts * PART;
     int64_t end = r->n_red - at < PART ? r->n_red : at + PART;
     int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
-    acc_start(&r->part_acc[part], job->kind, job->shifts[o]);
-    fold_range(r, r->data + offset * (int64_t)r->size, at, end, pick_fold(r, job->kind),
-               &r->part_acc[part]);
+    flex_acc *acc = &r->part_acc[part - job->first];
+    acc_start(acc, job->kind, job->shifts[o]);
+    fold_range(r, r->data + offset * (int64_t)r->size, at, end, pick_fold(r, job->kind), acc);
 }
 
 static void part_task(void *ctx, uint32_t task)
@@ -358,19 +359,23 @@ static void part_task(void *ctx, uint32_t task)
     int64_t left = job->n_parts - first;
     int64_t n = left < job->per_task ? left : job->per_task;
     for (int64_t i = 0; i < n; i++) {
-        one_part(job, first + i);
+        one_part(job, job->first + first + i);
     }
 }
 
+/* Parts are folded by as many at a time as there is room for, and merged in their order. */
 static void fold_parts(const reduction *r, uint32_t kind, const double *shifts, flex_acc *accs)
 {
-    int64_t n = r->n_out * r->parts;
-    part_job job = {r, kind, shifts, n, (int64_t)flex_even_grain((uint64_t)n, 1, 1)};
-    flex_parallel((uint32_t)((n + job.per_task - 1) / job.per_task), part_task, &job);
+    int64_t all = r->n_out * r->parts;
     for (int64_t o = 0; o < r->n_out; o++) {
         acc_start(&accs[o], kind, shifts[o]);
-        for (int64_t k = 0; k < r->parts; k++) {
-            merge(r, kind, &accs[o], &r->part_acc[o * r->parts + k]);
+    }
+    for (int64_t first = 0; first < all; first += MAX_PARTS) {
+        int64_t n = all - first < MAX_PARTS ? all - first : MAX_PARTS;
+        part_job job = {r, kind, shifts, first, n, (int64_t)flex_even_grain((uint64_t)n, 1, 1)};
+        flex_parallel((uint32_t)((n + job.per_task - 1) / job.per_task), part_task, &job);
+        for (int64_t k = 0; k < n; k++) {
+            merge(r, kind, &accs[(first + k) / r->parts], &r->part_acc[k]);
         }
     }
 }
@@ -379,8 +384,8 @@ static void fold_parts(const reduction *r, uint32_t kind, const double *shifts, 
 static void rows_in_parts(reduction *r)
 {
     flex_acc part_acc[MAX_PARTS];
-    flex_acc accs[MAX_PARTS];
-    double shifts[MAX_PARTS] = {0};
+    flex_acc accs[MAX_ROWS];
+    double shifts[MAX_ROWS] = {0};
     r->part_acc = part_acc;
     if (r->result == RESULT_VAR) {
         fold_parts(r, FLEX_R_MEAN, shifts, accs);
@@ -406,7 +411,7 @@ static void run(reduction *r)
         return;
     }
     r->parts = (r->n_red + PART - 1) / PART;
-    if (r->parts > 1 && r->n_out * r->parts <= MAX_PARTS) {
+    if (r->parts > 1 && r->n_out <= MAX_ROWS) {
         rows_in_parts(r);
         return;
     }

@@ -7,9 +7,9 @@
  * as a task is out, its job cannot end, so the fields cannot change. A worker that comes late finds
  * no tasks left and touches nothing. Idle workers spin for a moment, then sleep on a condition.
  *
- * Many tasks are a count. Where each thread gets one, they are a set of bits, and a thread takes
- * its own first: the same part of the data goes to the same core from call to call, whose caches
- * may still hold it. What a late thread has not begun, another one takes.
+ * Many tasks are a count. Few ones are a set of bits, and a thread takes those of its own share
+ * first: the same part of the data goes to the same core from call to call, whose caches may still
+ * hold it. What a late thread has not begun, another one takes.
  */
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
@@ -51,8 +51,10 @@ static struct {
     .budget = 1,
 };
 
-/* In a ticket: its low half is a set of bits, not a count. */
+/* In a ticket: its low half is a set of bits, not a count, and the next five bits say of how many
+ * tasks. */
 #define SET_OF_BITS (UINT64_C(1) << 63)
+enum { MAX_SET = 31, SET_SIZE_SHIFT = 58 };
 
 /* Set while this thread runs a task: a nested job runs inline. */
 static _Thread_local int in_task;
@@ -66,14 +68,22 @@ static void spin_pause(void)
 #endif
 }
 
-/* The ticket without one task: without that of `slot` if it is left, else the first. */
+/* The tasks, of n, that are in the shares of the threads before `slot`. */
+static uint32_t first_tasks(uint32_t slot, uint32_t n)
+{
+    return (uint32_t)((UINT64_C(1) << (uint64_t)slot * n / pool.budget) - 1);
+}
+
+/* The ticket without one task: the first of the thread's share that is left, else of all. */
 static uint64_t without_one(uint64_t ticket, uint32_t slot, uint32_t *bit)
 {
     if ((ticket & SET_OF_BITS) == 0) {
         return ticket - 1;
     }
+    uint32_t n = (uint32_t)(ticket >> SET_SIZE_SHIFT) & MAX_SET;
     uint32_t left = (uint32_t)ticket;
-    *bit = slot < 32 && (left >> slot & 1) != 0 ? slot : (uint32_t)__builtin_ctz(left);
+    uint32_t own = left & first_tasks(slot + 1, n) & ~first_tasks(slot, n);
+    *bit = (uint32_t)__builtin_ctz(own != 0 ? own : left);
     return ticket & ~(UINT64_C(1) << *bit);
 }
 
@@ -246,10 +256,12 @@ void flex_parallel(uint32_t n_tasks, flex_task_fn fn, void *ctx)
     pool.n_tasks = n_tasks;
     pool.job++;
     atomic_store(&pool.pending, n_tasks);
-    uint64_t job = (uint64_t)(pool.job & 0x7fffffffu) << 32;
-    int one_each = n_tasks <= pool.n_workers + 1 && n_tasks < 32;
-    atomic_store(&pool.ticket,
-                 job | (one_each ? SET_OF_BITS | ((UINT64_C(1) << n_tasks) - 1) : n_tasks));
+    uint64_t job = (uint64_t)(pool.job & 0x3ffffffu) << 32;
+    uint64_t left = n_tasks;
+    if (n_tasks <= MAX_SET) {
+        left = SET_OF_BITS | left << SET_SIZE_SHIFT | ((UINT64_C(1) << n_tasks) - 1);
+    }
+    atomic_store(&pool.ticket, job | left);
     wake_workers(n_tasks);
     while (run_one(0) != 0) {
     }
