@@ -393,6 +393,17 @@ static int32_t refused(burni_stream *stream, const burni_launch *launch, int32_t
     return BURN_OK;
 }
 
+/* As BURN_ERR_INIT, without clearing the text: a launch makes one each time. */
+static inline void begin_error(burn_err *err)
+{
+    err->struct_size = sizeof(*err);
+    err->cap = sizeof(err->text);
+    err->text[0] = '\0';
+    err->code = 0;
+    err->op = 0;
+    err->backend_code = 0;
+}
+
 int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
 {
     uint64_t vars = 0;
@@ -402,12 +413,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
         return BURN_OK;
     }
     burn_err err;
-    err.struct_size = sizeof(err);
-    err.cap = sizeof(err.text);
-    err.text[0] = '\0';
-    err.code = 0;
-    err.op = 0;
-    err.backend_code = 0;
+    begin_error(&err);
     burni_storage *reused = launch->resolved->in_place_mask != 0 ? reuse_input(launch) : NULL;
     if (back_outputs(stream, launch, &err) != BURN_OK) {
         (void)fail_launch(stream, launch, &err);
@@ -469,9 +475,7 @@ static int32_t run_short(burni_stream *stream, const burni_launch *launch, burn_
         return burni_launch_run(stream, launch, operands); /* which asks again, and says why */
     }
     bind(launch, operands);
-    err.struct_size = sizeof(err);
-    err.cap = sizeof(err.text);
-    err.text[0] = '\0';
+    begin_error(&err);
     int32_t rc = launch_kernel(stream, launch, operands, NULL, NULL, &err);
     stream->n_launched++;
     if (__builtin_expect(rc != BURN_OK, 0)) {
