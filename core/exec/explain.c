@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/printer.h"
 #include "base/tag.h"
@@ -342,12 +343,10 @@ static void print_why(char *out, size_t size, const burni_emission *e, const bur
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-#define MIX(hash, x) (((hash) ^ (uint64_t)(x)) * UINT64_C(0x9E3779B97F4A7C15))
-
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text != '\0'; text++) {
-        hash = MIX(hash, *text);
+        hash = burni_mix(hash, *text);
     }
     return hash ^ (hash >> 29);
 }
@@ -368,19 +367,19 @@ static uint64_t hash_call(const burni_emission *e, const burn_call *call, uint32
                           const burni_resolved *r, const char *why)
 {
     const burni_frame *frame = e->thread->frame;
-    uint64_t hash = MIX(e->op->def.id + 1, kind);
-    hash = MIX(hash, (uintptr_t)e->device);
+    uint64_t hash = burni_mix(e->op->def.id + 1, kind);
+    hash = burni_mix(hash, (uintptr_t)e->device);
     hash = hash_text(hash, frame != NULL ? frame->label : "");
     hash = hash_text(hash, why != NULL ? why : "");
-    hash = MIX(hash, r != NULL ? (uintptr_t)r->row ^ r->copy_mask : 0);
+    hash = burni_mix(hash, r != NULL ? (uintptr_t)r->row ^ r->copy_mask : 0);
     for (uint32_t i = 0; i < e->n_in; i++) {
         const burn_meta *m = &e->meta[i];
-        hash = MIX(hash, m->kind | m->dtype << 8 | m->rank << 16);
-        hash = MIX(hash, layout_of(e, call, i) | size_class(m) << 8);
+        hash = burni_mix(hash, m->kind | m->dtype << 8 | m->rank << 16);
+        hash = burni_mix(hash, layout_of(e, call, i) | size_class(m) << 8);
         hash ^= hash >> 31;
     }
     for (uint32_t j = 0; j < e->n_out && makes(e); j++) {
-        hash = MIX(hash, e->out_meta[j].dtype | size_class(&e->out_meta[j]) << 8);
+        hash = burni_mix(hash, e->out_meta[j].dtype | size_class(&e->out_meta[j]) << 8);
     }
     return hash ^ (hash >> 32);
 }

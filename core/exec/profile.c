@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/printer.h"
 #include "base/tag.h"
@@ -27,8 +28,6 @@
 #define MAX_LANES  1024u
 #define MAX_OPEN   4096u /* launches of a queue whose times are not known yet */
 #define LET_PILE   64u   /* so many may wait before a launch asks the device's clock */
-#define MIX(hash, x) (((hash) ^ (uint64_t)(x)) * UINT64_C(0x9E3779B97F4A7C15))
-
 _Atomic uint32_t burni_profile_on;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making lanes, on and off */
@@ -238,12 +237,12 @@ void burni_profile_stream(burni_stream *stream)
 
 static uint64_t hash_launch(const burni_launch *launch, const burn_operand *operands)
 {
-    uint64_t hash = MIX((uintptr_t)launch->resolved->row, launch->tag);
+    uint64_t hash = burni_mix((uintptr_t)launch->resolved->row, launch->tag);
     for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
         const burn_operand *o = &operands[i];
-        hash = MIX(hash, o->kind | o->dtype << 8 | o->rank << 16);
+        hash = burni_mix(hash, o->kind | o->dtype << 8 | o->rank << 16);
         for (uint32_t d = 0; o->kind == BURN_TENSOR && d < o->rank; d++) {
-            hash = MIX(hash ^ hash >> 29, o->dims[d]);
+            hash = burni_mix(hash ^ hash >> 29, o->dims[d]);
         }
     }
     return hash ^ hash >> 32;
@@ -547,7 +546,7 @@ void burni_profile_place_end(burni_thread *thread)
         return;
     }
     int is_new = 0;
-    uint32_t entry = burni_lane_entry(lane, MIX(1, b->tag), &is_new);
+    uint32_t entry = burni_lane_entry(lane, burni_mix(1, b->tag), &is_new);
     if (is_new) {
         burn_profile_entry *e = &lane->entries[entry];
         (void)burni_tag_text(b->tag, e->place, sizeof(e->place));

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "exec/match.h"
 #include "exec/rows.h"
@@ -35,21 +36,19 @@ uint8_t burni_layout_of(uint32_t rank, const int64_t *dims, const int64_t *strid
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-#define MIX(hash, x) (((hash) ^ (uint64_t)(x)) * UINT64_C(0x9E3779B97F4A7C15))
-
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, uint32_t size)
 {
     const unsigned char *p = bytes;
     while (size >= 8) {
         uint64_t word;
         memcpy(&word, p, 8);
-        hash = MIX(hash, word);
+        hash = burni_mix(hash, word);
         hash ^= hash >> 29;
         p += 8;
         size -= 8;
     }
     for (uint32_t i = 0; i < size; i++) {
-        hash = MIX(hash, p[i]);
+        hash = burni_mix(hash, p[i]);
     }
     return hash ^ (hash >> 32);
 }
@@ -80,7 +79,8 @@ static call_key make_key(const burni_rows *rows, const burn_call *call)
             ranks |= (uint64_t)(o->rank & 15u) << (4 * i);
         }
         if (i >= 8 || o->dtype > 15) {
-            more = MIX(more, o->dtype | layout << 8 | (uint64_t)o->rank << 16 | (uint64_t)i << 24);
+            more = burni_mix(more, o->dtype | layout << 8 | (uint64_t)o->rank << 16 |
+                                       (uint64_t)i << 24);
             more ^= more >> 32;
         }
         if (rows->key_dims && o->kind == BURN_TENSOR) {

@@ -12,6 +12,7 @@
 #include "gemm.h"
 
 #include "isa.h"
+#include "nn.h"
 #include "threads.h"
 
 #include <stdatomic.h>
@@ -43,16 +44,6 @@ const flex_gemm_kernels *flex_gemm_table(void)
     return &flex_gemm_kernels_baseline;
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t round_up(int64_t x, int64_t to)
-{
-    return (x + to - 1) / to * to;
-}
-
 /* How a product is cut: tasks are columns by rows, each for all of k. */
 typedef struct plan {
     const flex_gemm *g;
@@ -79,9 +70,9 @@ static int is_direct(const flex_gemm *g, const flex_gemm_kernels *kernels)
 static int64_t slot_floats(const flex_gemm *g)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
-    int64_t columns = min64(CHUNK_COLUMNS, round_up(g->n > 0 ? g->n : 1, kernels->nr));
-    int64_t kc = min64(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
-    return round_up((columns + kernels->mr) * kc + FLEX_NR_MAX, 16);
+    int64_t columns = flex_min(CHUNK_COLUMNS, flex_round_up(g->n > 0 ? g->n : 1, kernels->nr));
+    int64_t kc = flex_min(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
+    return flex_round_up((columns + kernels->mr) * kc + FLEX_NR_MAX, 16);
 }
 
 static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
@@ -93,16 +84,16 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
     p->in_place = g->acs == 1 && g->aseg == 0;
-    p->task_rows = round_up(m, mr);
+    p->task_rows = flex_round_up(m, mr);
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
     /* Chunks of equal width, as many as let all threads end together. */
     p->n_chunks = (n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
-    p->n_chunks = min64(round_up(p->n_chunks, wanted), (n + 8 * nr - 1) / (8 * nr));
-    p->task_columns = round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
+    p->n_chunks = flex_min(flex_round_up(p->n_chunks, wanted), (n + 8 * nr - 1) / (8 * nr));
+    p->task_columns = flex_round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
     p->n_chunks = (n + p->task_columns - 1) / p->task_columns;
     if (p->n_chunks < wanted) {
         int64_t parts = (wanted + p->n_chunks - 1) / p->n_chunks;
-        p->task_rows = round_up((m + parts - 1) / parts, mr);
+        p->task_rows = flex_round_up((m + parts - 1) / parts, mr);
     }
     p->n_tasks = p->n_chunks * ((m + p->task_rows - 1) / p->task_rows);
     p->slot_floats = slot_floats(g);
@@ -125,7 +116,7 @@ static void pack_a_panel(const flex_gemm *g, const flex_gemm_kernels *kernels, i
     int64_t done = 0;
     while (done < kc) {
         int64_t k = k0 + done;
-        int64_t n = min64(kc - done, seg - k % seg);
+        int64_t n = flex_min(kc - done, seg - k % seg);
         const float *src = g->a + i0 * g->ars + (k / seg) * g->aseg_stride + (k % seg) * g->acs;
         float *d = dst + done * mr;
         if (g->acs == 1) {
@@ -195,7 +186,7 @@ static void finish_block(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j
     while (done < n) {
         int64_t dense = 0;
         float *c = c_column(g, j0 + done, &dense) + i0 * g->crs;
-        int64_t part = min64(dense, n - done);
+        int64_t part = flex_min(dense, n - done);
         g->epilogue(g->epilogue_user, c, g->crs, i0, j0 + done, rows, part, g->batch);
         done += part;
     }
@@ -209,7 +200,7 @@ static void move_tile(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, 
     while (done < n) {
         int64_t dense = 0;
         float *c = c_column(g, j0 + done, &dense) + i0 * g->crs;
-        int64_t part = min64(dense, n - done);
+        int64_t part = flex_min(dense, n - done);
         for (int64_t i = 0; i < rows; i++) {
             float *s = scratch + i * ld + done;
             size_t bytes = (size_t)part * sizeof(float);
@@ -317,13 +308,13 @@ static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, 
     int64_t height = tile_height(g->m, kernels->mr);
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     for (int64_t j = j0; j < j1; j += kernels->nr) {
-        int64_t n = min64(kernels->nr, j1 - j);
+        int64_t n = flex_min(kernels->nr, j1 - j);
         flex_tile t; /* the rest is set below, or not read by these tiles */
         t.kc = kc;
         t.ars = turned ? g->acs : g->ars;
         direct_b(g, kernels, &t, j, n, k0, panel);
         for (int64_t i = 0; i < g->m; i += height) {
-            int64_t rows = min64(height, g->m - i);
+            int64_t rows = flex_min(height, g->m - i);
             t.a = g->a + i * g->ars + k0 * g->acs;
             run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, turned, rows, n));
         }
@@ -369,8 +360,8 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
     for (int64_t step = 0; step < panels * row_panels; step++) {
         int64_t i = (rows_first ? step / inner : step % inner) * mr;
         int64_t j = j0 + (rows_first ? step % inner : step / inner) * nr;
-        int64_t rows = min64(mr, g->m - i);
-        int64_t n = min64(nr, j1 - j);
+        int64_t rows = flex_min(mr, g->m - i);
+        int64_t n = flex_min(nr, j1 - j);
         if (!rows_first || step % inner == 0) {
             turn_rows(g, i, rows, k0, kc, turned);
         }
@@ -386,7 +377,7 @@ static void direct_block(const flex_gemm *g, int64_t j0, int64_t j1)
 {
     int64_t k0 = 0;
     do {
-        int64_t kc = min64(FLEX_GEMM_KC, g->k - k0);
+        int64_t kc = flex_min(FLEX_GEMM_KC, g->k - k0);
         if (has_rows_along_k(g) || (g->ars == 1 && j1 - j0 <= TURN_COLUMNS)) {
             direct_rows(g, j0, j1, k0, kc);
         } else {
@@ -408,7 +399,7 @@ static void direct_columns(const flex_gemm *g, int64_t j0, int64_t j1)
     int64_t step = HOT_FLOATS / g->m / nr * nr;
     step = step < nr ? nr : step;
     for (int64_t j = j0; j < j1; j += step) {
-        direct_block(g, j, min64(j + step, j1));
+        direct_block(g, j, flex_min(j + step, j1));
     }
 }
 
@@ -421,7 +412,7 @@ static void direct_task(void *ctx, uint32_t task)
 {
     const direct_job *job = ctx;
     int64_t j0 = (int64_t)task * job->chunk;
-    direct_columns(job->g, j0, min64(j0 + job->chunk, job->g->n));
+    direct_columns(job->g, j0, flex_min(j0 + job->chunk, job->g->n));
 }
 
 static void direct_parallel(const flex_gemm *g, uint32_t threads)
@@ -432,9 +423,9 @@ static void direct_parallel(const flex_gemm *g, uint32_t threads)
         direct_columns(g, 0, g->n);
         return;
     }
-    direct_job job = {g, round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr)};
+    direct_job job = {g, flex_round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr)};
     int64_t limit = INT64_C(64) * nr;
-    job.chunk = min64(job.chunk, limit);
+    job.chunk = flex_min(job.chunk, limit);
     flex_parallel((uint32_t)((g->n + job.chunk - 1) / job.chunk), direct_task, &job);
 }
 
@@ -465,7 +456,7 @@ static flex_fetch ahead_a(const flex_gemm *g, const block *w, int64_t mr, int64_
     }
     int64_t share = (w->kc + tiles - 1) / tiles;
     int64_t k = tile * share;
-    return k < w->kc ? (flex_fetch){next + k * g->acs, g->acs, min64(share, w->kc - k)} : none;
+    return k < w->kc ? (flex_fetch){next + k * g->acs, g->acs, flex_min(share, w->kc - k)} : none;
 }
 
 /* The same for the next block's rows of B: each row of tiles asks for its share. */
@@ -479,7 +470,7 @@ static flex_fetch ahead_b(const flex_gemm *g, const block *w, int64_t mr, int64_
     int64_t share = (w->next_kc + panels - 1) / panels;
     int64_t k = (i - w->i0) / mr * share;
     return k < w->next_kc ? (flex_fetch){w->next_b + k * g->brs + j, g->brs,
-                                         min64(share, w->next_kc - k)}
+                                         flex_min(share, w->next_kc - k)}
                           : none;
 }
 
@@ -505,7 +496,7 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
         t.b = packed_b + j * w->kc;
         t.ahead[0] = ahead_a(g, w, mr, i, j / nr);
         t.ahead[1] = ahead_b(g, w, mr, i, j);
-        run_tile(g, kernels, &t, i, rows, w->j0 + j, min64(nr, w->n - j), w->k0, fn);
+        run_tile(g, kernels, &t, i, rows, w->j0 + j, flex_min(nr, w->n - j), w->k0, fn);
     }
 }
 
@@ -518,7 +509,7 @@ static void pack_b(const plan *p, int64_t j0, int64_t n, int64_t k0, int64_t kc,
         return;
     }
     for (int64_t j = 0; j < n; j += nr) {
-        pack_b_panel(g, p->kernels, j0 + j, min64(nr, n - j), k0, kc, dst + j * kc);
+        pack_b_panel(g, p->kernels, j0 + j, flex_min(nr, n - j), k0, kc, dst + j * kc);
     }
 }
 
@@ -527,18 +518,18 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
     const flex_gemm *g = p->g;
     int64_t mr = p->kernels->mr;
     block w = {.j0 = (task % p->n_chunks) * p->task_columns};
-    w.n = min64(p->task_columns, g->n - w.j0);
+    w.n = flex_min(p->task_columns, g->n - w.j0);
     w.i0 = (task / p->n_chunks) * p->task_rows;
-    w.i1 = min64(w.i0 + p->task_rows, g->m);
+    w.i1 = flex_min(w.i0 + p->task_rows, g->m);
     do {
         int64_t next_k = w.k0 + FLEX_GEMM_KC;
-        w.kc = min64(FLEX_GEMM_KC, g->k - w.k0);
-        w.next_kc = min64(FLEX_GEMM_KC, g->k - next_k);
+        w.kc = flex_min(FLEX_GEMM_KC, g->k - w.k0);
+        w.next_kc = flex_min(FLEX_GEMM_KC, g->k - next_k);
         int known = g->pack_b == NULL && g->bcs == 1 && w.next_kc > 0;
         w.next_b = known ? g->b + next_k * g->brs + w.j0 : NULL;
         pack_b(p, w.j0, w.n, w.k0, w.kc, slot + mr * w.kc);
         for (int64_t i = w.i0; i < w.i1; i += mr) {
-            int64_t rows = min64(mr, w.i1 - i);
+            int64_t rows = flex_min(mr, w.i1 - i);
             run_rows(p, &w, i, rows, slot);
             if (next_k >= g->k) {
                 finish_block(g, i, rows, w.j0, w.n);

@@ -111,19 +111,18 @@ static const burn_op_def *def_of_line(const char *line, size_t length)
     char name[64];
     const char *space = memchr(line, ' ', length);
     size_t n = space != NULL ? (size_t)(space - line) : 0;
-    if (n == 0 || n >= sizeof(name)) {
-        return NULL;
+    if (n >= sizeof(name)) {
+        n = 0;
     }
     memcpy(name, line, n);
     name[n] = '\0';
-    return burn_op_find(name);
+    return conf_named(name);
 }
 
 /* Reports the lines of `one` that `other` lacks; returns how many it has. */
 static uint64_t report_lost(conf_report *report, const char *one, const char *other,
                             const char *what)
 {
-    static const burn_op_def unknown = {.name = "(unknown op)"};
     static conf_case c; /* large */
     uint64_t n = 0;
     for (const char *p = one; p != NULL && *p != '\0';) {
@@ -132,9 +131,8 @@ static uint64_t report_lost(conf_report *report, const char *one, const char *ot
         if (length > 0 && *p != '#') {
             n++;
             if (!has_line(other, p, length)) {
-                const burn_op_def *def = def_of_line(p, length);
                 memset(&c, 0, sizeof(c));
-                c.def = def != NULL ? def : &unknown;
+                c.def = def_of_line(p, length);
                 conf_result(report, &c, "claims", "", CONF_FAIL, "%s: %.*s", what, (int)length, p);
             }
         }

@@ -121,6 +121,8 @@ int32_t conf_infer(const burn_op_def *def, const void *attrs, uint32_t attrs_siz
                    burn_err *err);
 /* The definition of an id, or NULL. */
 const burn_op_def *conf_find(uint64_t id);
+/* The definition of that name, else one that says "(unknown op)": for reports. */
+const burn_op_def *conf_named(const char *name);
 
 /* ---- runners -------------------------------------------------------------------------------- */
 

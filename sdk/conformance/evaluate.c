@@ -18,6 +18,13 @@ const burn_op_def *conf_find(uint64_t id)
     return burn_op_find_id(id);
 }
 
+const burn_op_def *conf_named(const char *name)
+{
+    static const burn_op_def unknown = {.name = "(unknown op)"};
+    const burn_op_def *def = burn_op_find(name);
+    return def != NULL ? def : &unknown;
+}
+
 static int has_dtype(const burn_role *role, uint8_t dtype)
 {
     return (role->dtypes[dtype / 64] >> (dtype % 64) & 1) != 0;

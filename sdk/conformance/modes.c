@@ -113,14 +113,13 @@ static int run_mode(int argc, char **argv, const mode *m, const char *path)
 /* A case that stands for one line of such a file. */
 static void case_of_line(conf_case *c, const char *line)
 {
-    static const burn_op_def unknown = {.name = "(unknown op)"};
     char name[64] = "";
     char dtype[16] = "";
     unsigned sample = 0;
     memset(c, 0, sizeof(*c));
-    c->def = &unknown;
-    if (sscanf(line, "%63s %15s %u", name, dtype, &sample) == 3 && burn_op_find(name) != NULL) {
-        c->def = burn_op_find(name);
+    int n = sscanf(line, "%63s %15s %u", name, dtype, &sample);
+    c->def = conf_named(n == 3 ? name : "");
+    if (burn_op_find(c->def->name) != NULL) {
         c->dtype = burn_dtype_from_name(dtype);
         c->sample_index = sample;
     }
