@@ -20,6 +20,12 @@ static int is_half(uint8_t dtype)
     return dtype == BURN_F16 || dtype == BURN_BF16;
 }
 
+flex_convert_fn flex_cast_loop(uint8_t from, uint8_t to)
+{
+    const flex_cast_row *row = rows_by_source[is_half(from) ? (uint8_t)BURN_F32 : from];
+    return is_half(to) ? row->odd : row->to[to];
+}
+
 static uint64_t cast_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
                           uint32_t mode)
 {
@@ -46,9 +52,7 @@ static int32_t launch_cast(const burn_call *call)
         job.src[0].scalar = 0;
         job.all_dense = 0;
     }
-    uint8_t from = is_half(x->dtype) ? (uint8_t)BURN_F32 : x->dtype;
-    const flex_cast_row *row = rows_by_source[from];
-    flex_convert_fn fn = is_half(z->dtype) ? row->odd : row->to[z->dtype];
+    flex_convert_fn fn = flex_cast_loop(x->dtype, z->dtype);
     job.fn = &fn;
     job.loop = cast_loop;
     (void)flex_job_run(&job);

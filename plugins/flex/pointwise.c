@@ -4,10 +4,11 @@
  *
  * Calls arrive broadcast and coalesced. Small dense ones go straight to their loop; the rest
  * becomes a job (tiles.h). Loops are in the tables of kernels.h. Each op has a launch function of
- * one line, since a call does not name its op. To add an op: FOREACH list, function in the
- * templates, row.
+ * one line, since a call does not name its op. What a fused program finds by op id (pointwise.h) is
+ * made from the same lists. To add an op: FOREACH list, function in the templates, row.
  */
-#include "kernels.h"
+#include "pointwise.h"
+
 #include "rows.h"
 #include "tiles.h"
 
@@ -412,3 +413,31 @@ const burn_row flex_rows_pointwise[] = {
 };
 /* clang-format on */
 const uint32_t flex_rows_pointwise_count = FLEX_COUNT(flex_rows_pointwise);
+
+#define MAP_UNARY(NAME, name, set, in_place, grain)                                                \
+    [BURN_OP_##NAME] = {FLEX_MAP_UNARY, FLEX_U_##NAME, 0, 0, grain},
+#define MAP_BINARY(NAME, name, set, in_place, grain)                                               \
+    [BURN_OP_##NAME] = {FLEX_MAP_BINARY, FLEX_B_##NAME, 0, 0, grain},
+#define MAP_PARTIAL(NAME, name, set, in_place, grain)                                              \
+    [BURN_OP_##NAME] = {FLEX_MAP_BINARY, FLEX_B_##NAME, 0, 1, grain},
+static const flex_map maps[] = {
+    FOREACH_SAME(MAP_UNARY)
+    FOREACH_TEST(MAP_UNARY)
+    FOREACH_ARITHMETIC(MAP_BINARY)
+    FOREACH_PARTIAL(MAP_PARTIAL)
+    FOREACH_COMPARE(MAP_BINARY)
+    [BURN_OP_GELU] = {FLEX_MAP_UNARY, FLEX_U_GELU, 1, 0, 8192},
+    [BURN_OP_GELU_GRAD] = {FLEX_MAP_BINARY, FLEX_B_GELU_GRAD, 1, 0, 8192},
+    [BURN_OP_RELU_GRAD] = {FLEX_MAP_BINARY, FLEX_B_RELU_GRAD, 0, 0, FLEX_GRAIN},
+    [BURN_OP_WHERE] = {FLEX_MAP_WHERE, 0, 0, 0, FLEX_GRAIN},
+    [BURN_OP_CLAMP] = {FLEX_MAP_CLAMP, 0, 0, 0, FLEX_GRAIN},
+    [BURN_OP_CAST] = {FLEX_MAP_CAST, 0, 0, 0, FLEX_GRAIN},
+    [BURN_OP_COPY] = {FLEX_MAP_COPY, 0, 0, 0, FLEX_GRAIN},
+};
+_Static_assert(FLEX_U_GELU_TANH == FLEX_U_GELU + 1, "by_form adds 1");
+_Static_assert(FLEX_B_GELU_TANH_GRAD == FLEX_B_GELU_GRAD + 1, "by_form adds 1");
+
+const flex_map *flex_map_of(uint64_t op)
+{
+    return op < FLEX_COUNT(maps) && maps[op].kind != FLEX_MAP_NONE ? &maps[op] : NULL;
+}

@@ -15,30 +15,19 @@
 #include "threads.h"
 #include "tiles.h"
 
-#include <burn_sdk/half.h>
 #include <math.h>
 #include <string.h>
 
-enum { RUN = 4096, GATHER = 512, PART = 1 << 17, MAX_PARTS = 128, MAX_ROWS = 64 };
-
-#define ENTRY(NAME, name) [BURN_##NAME] = &flex_fold_##name,
-static const flex_fold_table *const folds[16] = {FLEX_FOREACH_FOLD_TYPE(ENTRY)};
-#undef ENTRY
-
-enum result { RESULT_SUM, RESULT_MEAN, RESULT_TRUTH, RESULT_AT, RESULT_VAR, RESULT_LOGSUM };
+enum { RUN = FLEX_REDUCE_RUN, PART = FLEX_REDUCE_PART };
+enum { GATHER = 512, MAX_PARTS = 128, MAX_ROWS = 64 };
 
 typedef struct reduction {
     const char *data;
+    flex_reducer how;
     uint32_t size;
-    uint8_t dtype;     /* of x */
-    uint8_t out_dtype;
-    uint8_t dense;     /* the reduced elements of an output are one dense run */
-    uint8_t zero;
+    uint8_t dense; /* the reduced elements of an output are one dense run */
+    uint8_t zero[3];
     flex_convert_fn convert; /* halves to float */
-    flex_fold_fn fold;
-    uint32_t kind;
-    enum result result;
-    double correction;
     uint32_t kept_rank;
     uint32_t red_rank;
     int64_t kept_dims[BURN_MAX_RANK];
@@ -52,103 +41,6 @@ typedef struct reduction {
     int64_t parts;    /* of each row, 1: rows are whole */
     flex_acc *part_acc;
 } reduction;
-
-static void acc_start(flex_acc *acc, uint32_t kind, double shift)
-{
-    memset(acc, 0, sizeof(*acc));
-    acc->shift = shift;
-    if (kind == FLEX_R_PROD) {
-        acc->f = 1.0;
-        acc->u = 1;
-    } else if (kind == FLEX_R_ALL) {
-        acc->u = 1;
-    }
-}
-
-/* f32 folds on vector code; sums of f32 stay f32 within a run of RUN elements. */
-static void fold_f32_sum(flex_acc *acc, const void *x, uint64_t n)
-{
-    acc->f += (double)flex_isa_kernels->reduce->sum(x, n);
-    acc->seen += (int64_t)n;
-}
-
-static void fold_f32_sum_wide(flex_acc *acc, const void *x, uint64_t n)
-{
-    acc->f += flex_isa_kernels->reduce->sum_f64(x, n);
-    acc->seen += (int64_t)n;
-}
-
-static void fold_f32_extreme(flex_acc *acc, const float *x, uint64_t n, int largest)
-{
-    if (n == 0 || acc->is_nan) {
-        acc->seen += (int64_t)n;
-        return;
-    }
-    const flex_reduce_table *t = flex_isa_kernels->reduce;
-    float best = largest ? t->max(x, n) : t->min(x, n);
-    int is_nan = best != best;
-    int better = acc->seen == 0 || is_nan ||
-                 (largest ? (double)best > acc->f : (double)best < acc->f);
-    if (better) {
-        uint64_t i = 0;
-        while (i + 1 < n && (is_nan ? x[i] == x[i] : x[i] != best)) {
-            i++;
-        }
-        acc->f = (double)best;
-        acc->at = acc->seen + (int64_t)i;
-        acc->is_nan = is_nan;
-    }
-    acc->seen += (int64_t)n;
-}
-
-static void fold_f32_max(flex_acc *acc, const void *x, uint64_t n)
-{
-    fold_f32_extreme(acc, x, n, 1);
-}
-
-static void fold_f32_min(flex_acc *acc, const void *x, uint64_t n)
-{
-    fold_f32_extreme(acc, x, n, 0);
-}
-
-static void fold_f32_squares(flex_acc *acc, const void *x, uint64_t n)
-{
-    acc->f += flex_isa_kernels->reduce->sum_squares(x, acc->shift, n);
-    acc->seen += (int64_t)n;
-}
-
-static void fold_f32_exps(flex_acc *acc, const void *x, uint64_t n)
-{
-    acc->f += flex_isa_kernels->reduce->sum_exp(x, (float)acc->shift, n);
-    acc->seen += (int64_t)n;
-}
-
-static const flex_fold_fn f32_folds[FLEX_N_REDUCE] = {
-    [FLEX_R_SUM] = fold_f32_sum,         [FLEX_R_MEAN] = fold_f32_sum_wide,
-    [FLEX_R_MAX] = fold_f32_max,         [FLEX_R_MIN] = fold_f32_min,
-    [FLEX_R_ARGMAX] = fold_f32_max,      [FLEX_R_ARGMIN] = fold_f32_min,
-    [FLEX_R_SQUARES] = fold_f32_squares, [FLEX_R_EXPS] = fold_f32_exps,
-};
-
-static int is_half(uint8_t dtype)
-{
-    return dtype == BURN_F16 || dtype == BURN_BF16;
-}
-
-static int is_float(uint8_t dtype)
-{
-    return dtype >= BURN_F16;
-}
-
-static flex_fold_fn pick_fold(const reduction *r, uint32_t kind)
-{
-    uint8_t dtype = is_half(r->dtype) ? (uint8_t)BURN_F32 : r->dtype;
-    /* Halves sum in f64: the result has few bits, the sum may have many terms. */
-    if (dtype == BURN_F32 && f32_folds[kind] != NULL) {
-        return is_half(r->dtype) && kind == FLEX_R_SUM ? fold_f32_sum_wide : f32_folds[kind];
-    }
-    return folds[dtype]->fold[kind];
-}
 
 /* Folds elements lo .. hi - 1 of the row that starts at `data`. */
 static void fold_range(const reduction *r, const char *data, int64_t lo, int64_t hi,
@@ -180,112 +72,18 @@ static void fold_range(const reduction *r, const char *data, int64_t lo, int64_t
     }
 }
 
-/* `b` follows `a` in the row. */
-static void merge(const reduction *r, uint32_t kind, flex_acc *a, const flex_acc *b)
-{
-    int first = a->seen == 0;
-    int64_t before = a->seen;
-    a->seen += b->seen;
-    if (kind == FLEX_R_PROD) {
-        a->f *= b->f;
-        a->u *= b->u;
-    } else if (kind == FLEX_R_ANY) {
-        a->u |= b->u;
-    } else if (kind == FLEX_R_ALL) {
-        a->u &= b->u;
-    } else if (kind == FLEX_R_SUM || kind == FLEX_R_MEAN || kind == FLEX_R_SQUARES ||
-               kind == FLEX_R_EXPS) {
-        a->f += b->f;
-        a->u += b->u;
-    } else if (!a->is_nan && b->seen > 0) {
-        int largest = kind == FLEX_R_MAX || kind == FLEX_R_ARGMAX;
-        int more = a->f < b->f;
-        int less = a->f > b->f;
-        if (r->dtype == BURN_I8 || r->dtype == BURN_I16 || r->dtype == BURN_I32 ||
-            r->dtype == BURN_I64) {
-            more = (int64_t)a->u < (int64_t)b->u;
-            less = (int64_t)a->u > (int64_t)b->u;
-        } else if (!is_float(r->dtype)) {
-            more = a->u < b->u;
-            less = a->u > b->u;
-        }
-        if (first || b->is_nan || (largest ? more : less)) {
-            a->f = b->f;
-            a->u = b->u;
-            a->at = before + b->at;
-            a->is_nan = b->is_nan;
-        }
-    }
-}
-
-static void store_float(uint8_t dtype, char *out, double value)
-{
-    float single = (float)value;
-    uint16_t half;
-    if (dtype == BURN_F64) {
-        memcpy(out, &value, sizeof(value));
-    } else if (dtype == BURN_F32) {
-        memcpy(out, &single, sizeof(single));
-    } else {
-        half = dtype == BURN_F16 ? burn_float_to_half(single) : burn_float_to_bfloat(single);
-        memcpy(out, &half, sizeof(half));
-    }
-}
-
-static int is_signed(uint8_t dtype)
-{
-    return dtype == BURN_I8 || dtype == BURN_I16 || dtype == BURN_I32 || dtype == BURN_I64;
-}
-
-static void finish(const reduction *r, const flex_acc *acc, char *out)
-{
-    const uint32_t size = flex_size(r->out_dtype);
-    uint64_t whole = acc->u;
-    double value = acc->f;
-    switch (r->result) {
-    case RESULT_TRUTH:
-        *out = (char)(acc->u != 0);
-        return;
-    case RESULT_AT:
-        memcpy(out, &acc->at, sizeof(acc->at));
-        return;
-    case RESULT_MEAN:
-        value = acc->f / (double)r->n_red;
-        if (!is_float(r->dtype) && r->n_red > 0) {
-            whole = is_signed(r->dtype) ? (uint64_t)((int64_t)acc->u / r->n_red)
-                                        : acc->u / (uint64_t)r->n_red;
-        }
-        break;
-    case RESULT_VAR:
-        value = acc->f / ((double)r->n_red - r->correction);
-        value = (double)r->n_red > r->correction ? value : (double)NAN;
-        break;
-    case RESULT_LOGSUM:
-        value = isinf(acc->shift) ? acc->shift : acc->shift + log(acc->f);
-        value = r->n_red > 0 && value == -(double)INFINITY ? (double)NAN : value;
-        break;
-    default:
-        break;
-    }
-    if (is_float(r->out_dtype)) {
-        store_float(r->out_dtype, out, value);
-    } else {
-        memcpy(out, &whole, size); /* little-endian: the low bytes */
-    }
-}
-
 /* Folds a whole row, or adds up its parts. */
 static void row_fold(const reduction *r, const char *data, uint32_t kind, double shift,
                      flex_acc *acc)
 {
-    flex_fold_fn fold = pick_fold(r, kind);
-    acc_start(acc, kind, shift);
+    flex_fold_fn fold = flex_fold_of(r->how.dtype, kind);
+    flex_acc_start(acc, kind, shift);
     for (int64_t at = 0; at < r->n_red; at += PART) {
         flex_acc part;
         int64_t end = r->n_red - at < PART ? r->n_red : at + PART;
-        acc_start(&part, kind, shift);
+        flex_acc_start(&part, kind, shift);
         fold_range(r, data, at, end, fold, &part);
-        merge(r, kind, acc, &part);
+        flex_acc_merge(&r->how, kind, acc, &part);
     }
 }
 
@@ -293,21 +91,16 @@ static void row_whole(const reduction *r, const char *data, char *out)
 {
     flex_acc acc;
     double shift = 0.0;
-    if (r->result == RESULT_VAR) {
-        row_fold(r, data, FLEX_R_MEAN, 0.0, &acc);
-        shift = acc.f / (double)r->n_red;
-    } else if (r->result == RESULT_LOGSUM) {
-        row_fold(r, data, FLEX_R_MAX, 0.0, &acc);
-        shift = r->n_red > 0 ? acc.f : -(double)INFINITY;
-        if (acc.is_nan || isinf(shift)) {
-            acc.shift = acc.is_nan ? (double)NAN : shift;
-            acc.f = 1.0;
-            finish(r, &acc, out);
+    uint32_t first = flex_reduce_first(&r->how);
+    if (first != FLEX_N_REDUCE) {
+        row_fold(r, data, first, 0.0, &acc);
+        if (!flex_acc_shift(&r->how, r->n_red, &acc, &shift)) {
+            flex_acc_finish(&r->how, r->n_red, &acc, out);
             return;
         }
     }
-    row_fold(r, data, r->kind, shift, &acc);
-    finish(r, &acc, out);
+    row_fold(r, data, r->how.kind, shift, &acc);
+    flex_acc_finish(&r->how, r->n_red, &acc, out);
 }
 
 static void rows_task(void *ctx, uint32_t task)
@@ -323,7 +116,7 @@ static void rows_task(void *ctx, uint32_t task)
         index[axis] = rest % r->kept_dims[axis];
         rest /= r->kept_dims[axis];
     }
-    const int64_t out_size = (int64_t)flex_size(r->out_dtype);
+    const int64_t out_size = (int64_t)flex_size(r->how.out_dtype);
     for (int64_t o = lo; o < hi; o++) {
         row_whole(r, r->data + offset * (int64_t)r->size, r->out + o * out_size);
         (void)flex_step(r->kept_rank, r->kept_dims, index, 1, strides, &offset);
@@ -348,8 +141,8 @@ static void one_part(const part_job *job, int64_t part)
     int64_t end = r->n_red - at < PART ? r->n_red : at + PART;
     int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
     flex_acc *acc = &r->part_acc[part - job->first];
-    acc_start(acc, job->kind, job->shifts[o]);
-    fold_range(r, r->data + offset * (int64_t)r->size, at, end, pick_fold(r, job->kind), acc);
+    flex_acc_start(acc, job->kind, job->shifts[o]);
+    fold_range(r, r->data + offset * (int64_t)r->size, at, end, flex_fold_of(r->how.dtype, job->kind), acc);
 }
 
 static void part_task(void *ctx, uint32_t task)
@@ -368,14 +161,14 @@ static void fold_parts(const reduction *r, uint32_t kind, const double *shifts, 
 {
     int64_t all = r->n_out * r->parts;
     for (int64_t o = 0; o < r->n_out; o++) {
-        acc_start(&accs[o], kind, shifts[o]);
+        flex_acc_start(&accs[o], kind, shifts[o]);
     }
     for (int64_t first = 0; first < all; first += MAX_PARTS) {
         int64_t n = all - first < MAX_PARTS ? all - first : MAX_PARTS;
         part_job job = {r, kind, shifts, first, n, (int64_t)flex_even_grain((uint64_t)n, 1, 1)};
         flex_parallel((uint32_t)((n + job.per_task - 1) / job.per_task), part_task, &job);
         for (int64_t k = 0; k < n; k++) {
-            merge(r, kind, &accs[(first + k) / r->parts], &r->part_acc[k]);
+            flex_acc_merge(&r->how, kind, &accs[(first + k) / r->parts], &r->part_acc[k]);
         }
     }
 }
@@ -387,21 +180,21 @@ static void rows_in_parts(reduction *r)
     flex_acc accs[MAX_ROWS];
     double shifts[MAX_ROWS] = {0};
     r->part_acc = part_acc;
-    if (r->result == RESULT_VAR) {
+    if (r->how.result == FLEX_RESULT_VAR) {
         fold_parts(r, FLEX_R_MEAN, shifts, accs);
         for (int64_t o = 0; o < r->n_out; o++) {
             shifts[o] = accs[o].f / (double)r->n_red;
         }
-    } else if (r->result == RESULT_LOGSUM) {
+    } else if (r->how.result == FLEX_RESULT_LOGSUM) {
         fold_parts(r, FLEX_R_MAX, shifts, accs);
         for (int64_t o = 0; o < r->n_out; o++) {
             shifts[o] = accs[o].is_nan ? (double)NAN : accs[o].f;
         }
     }
-    fold_parts(r, r->kind, shifts, accs);
-    const int64_t out_size = (int64_t)flex_size(r->out_dtype);
+    fold_parts(r, r->how.kind, shifts, accs);
+    const int64_t out_size = (int64_t)flex_size(r->how.out_dtype);
     for (int64_t o = 0; o < r->n_out; o++) {
-        finish(r, &accs[o], r->out + o * out_size);
+        flex_acc_finish(&r->how, r->n_red, &accs[o], r->out + o * out_size);
     }
 }
 
@@ -452,8 +245,8 @@ static void describe(reduction *r, const burn_call *call, uint32_t mask)
     memset(r, 0, sizeof(*r));
     r->data = x->data;
     r->size = flex_size(x->dtype);
-    r->dtype = x->dtype;
-    r->out_dtype = z->dtype;
+    r->how.dtype = x->dtype;
+    r->how.out_dtype = z->dtype;
     r->out = z->data;
     uint64_t n_out = 1; /* unsigned: see flex_product */
     uint64_t n_red = 1;
@@ -489,7 +282,7 @@ static uint32_t axes_mask(const burn_attrs_axes *a, uint32_t rank)
 static int by_columns(const reduction *r, uint32_t kind)
 {
     flex_columns c;
-    if (r->dtype != BURN_F32 || r->out_dtype != BURN_F32 || r->kept_rank == 0 ||
+    if (r->how.dtype != BURN_F32 || r->how.out_dtype != BURN_F32 || r->kept_rank == 0 ||
         r->red_rank == 0 || r->dense || r->n_out == 0 || r->n_red == 0) {
         return 0;
     }
@@ -509,7 +302,7 @@ static int by_columns(const reduction *r, uint32_t kind)
     memcpy(c.red_dims, r->red_dims, sizeof(c.red_dims));
     memcpy(c.red_strides, r->red_strides, sizeof(c.red_strides));
     c.n_red = r->n_red;
-    c.correction = r->correction;
+    c.correction = r->how.correction;
     return flex_reduce_columns(&c);
 }
 
@@ -518,16 +311,16 @@ static int32_t nothing_to_choose(const burn_call *call, const char *name)
     return flex_fail(call->err, BURN_E_SHAPE, "%s: reduces an axis of length 0", name);
 }
 
-static int32_t reduce(const burn_call *call, uint32_t mask, uint32_t kind, enum result result,
+static int32_t reduce(const burn_call *call, uint32_t mask, uint32_t kind, enum flex_result result,
                       double correction, const char *name)
 {
     reduction r;
     describe(&r, call, mask);
-    r.kind = kind;
-    r.result = result;
-    r.correction = correction;
+    r.how.kind = (uint8_t)kind;
+    r.how.result = (uint8_t)result;
+    r.how.correction = correction;
     int needs_one = kind == FLEX_R_MAX || kind == FLEX_R_MIN || kind == FLEX_R_ARGMAX ||
-                    kind == FLEX_R_ARGMIN || (kind == FLEX_R_MEAN && !is_float(r.dtype));
+                    kind == FLEX_R_ARGMIN || (kind == FLEX_R_MEAN && r.how.dtype < BURN_F16);
     if (r.n_red == 0 && needs_one) {
         return nothing_to_choose(call, name);
     }
@@ -537,69 +330,32 @@ static int32_t reduce(const burn_call *call, uint32_t mask, uint32_t kind, enum 
     return BURN_OK;
 }
 
-static int32_t reduce_axes(const burn_call *call, uint32_t kind, enum result result,
+static int32_t reduce_axes(const burn_call *call, uint32_t kind, enum flex_result result,
                            const char *name)
 {
     const burn_attrs_axes *a = call->attrs;
-    double correction = result == RESULT_VAR ? (double)a->correction : 0.0;
+    double correction = result == FLEX_RESULT_VAR ? (double)a->correction : 0.0;
     return reduce(call, axes_mask(a, flex_in(call, 0)->rank), kind, result, correction, name);
 }
 
-static int32_t launch_sum(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_SUM, RESULT_SUM, "sum");
-}
-
-static int32_t launch_prod(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_PROD, RESULT_SUM, "prod");
-}
-
-static int32_t launch_max(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_MAX, RESULT_SUM, "max");
-}
-
-static int32_t launch_min(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_MIN, RESULT_SUM, "min");
-}
-
-static int32_t launch_mean(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_MEAN, RESULT_MEAN, "mean");
-}
-
-static int32_t launch_any(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_ANY, RESULT_TRUTH, "any");
-}
-
-static int32_t launch_all(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_ALL, RESULT_TRUTH, "all");
-}
-
-static int32_t launch_var(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_SQUARES, RESULT_VAR, "var");
-}
-
-static int32_t launch_logsumexp(const burn_call *call)
-{
-    return reduce_axes(call, FLEX_R_EXPS, RESULT_LOGSUM, "logsumexp");
-}
+#define LAUNCH(NAME, name, kind, result, slots)                                                    \
+    static int32_t launch_##name(const burn_call *call)                                            \
+    {                                                                                              \
+        return reduce_axes(call, kind, result, #name);                                             \
+    }
+FLEX_FOREACH_REDUCTION(LAUNCH)
+#undef LAUNCH
 
 static int32_t launch_argmax(const burn_call *call)
 {
     const burn_attrs_axis *a = call->attrs;
-    return reduce(call, 1u << a->axis, FLEX_R_ARGMAX, RESULT_AT, 0.0, "argmax");
+    return reduce(call, 1u << a->axis, FLEX_R_ARGMAX, FLEX_RESULT_AT, 0.0, "argmax");
 }
 
 static int32_t launch_argmin(const burn_call *call)
 {
     const burn_attrs_axis *a = call->attrs;
-    return reduce(call, 1u << a->axis, FLEX_R_ARGMIN, RESULT_AT, 0.0, "argmin");
+    return reduce(call, 1u << a->axis, FLEX_R_ARGMIN, FLEX_RESULT_AT, 0.0, "argmin");
 }
 
 /* clang-format off */
@@ -611,18 +367,12 @@ SLOTS(float, BURN_SET_FLOAT, BURN_SET_FLOAT, 1)
 SLOTS(truth, BURN_SET_ANY, BURN_BIT(BOOL), 0)
 SLOTS(at, BURN_SET_ANY, BURN_BIT(I64), 0)
 
+#define ROW(NAME, name, kind, result, slots) \
+    FLEX_ROW(BURN_OP_##NAME, slots_##slots, 0, 0, "flex." #name, launch_##name),
 const burn_row flex_rows_reduce[] = {
-    FLEX_ROW(BURN_OP_SUM, slots_same, 0, 0, "flex.sum", launch_sum),
-    FLEX_ROW(BURN_OP_PROD, slots_same, 0, 0, "flex.prod", launch_prod),
-    FLEX_ROW(BURN_OP_MAX, slots_same, 0, 0, "flex.max", launch_max),
-    FLEX_ROW(BURN_OP_MIN, slots_same, 0, 0, "flex.min", launch_min),
-    FLEX_ROW(BURN_OP_MEAN, slots_same, 0, 0, "flex.mean", launch_mean),
-    FLEX_ROW(BURN_OP_ANY, slots_truth, 0, 0, "flex.any", launch_any),
-    FLEX_ROW(BURN_OP_ALL, slots_truth, 0, 0, "flex.all", launch_all),
+    FLEX_FOREACH_REDUCTION(ROW)
     FLEX_ROW(BURN_OP_ARGMAX, slots_at, 0, 0, "flex.argmax", launch_argmax),
     FLEX_ROW(BURN_OP_ARGMIN, slots_at, 0, 0, "flex.argmin", launch_argmin),
-    FLEX_ROW(BURN_OP_VAR, slots_float, 0, 0, "flex.var", launch_var),
-    FLEX_ROW(BURN_OP_LOGSUMEXP, slots_float, 0, 0, "flex.logsumexp", launch_logsumexp),
     FLEX_ROW(BURN_OP_CUMSUM, flex_slots_cumsum, 0, 0, "flex.cumsum", flex_launch_cumsum),
 };
 /* clang-format on */
