@@ -18,7 +18,10 @@ BURN_BEGIN_DECLS
 
 typedef struct burn_value burn_value;
 
-/* What is known of a value before anything runs. */
+/*
+ * What is known of a value before anything runs. Of a call's operands, a scalar of an integer
+ * dtype (BURN_IMMEDIATE) has its value in dims[0]; its rank is 0 all the same.
+ */
 typedef struct burn_meta {
     uint32_t flags;
     uint8_t kind; /* BURN_ABSENT, BURN_TENSOR, BURN_IMMEDIATE */

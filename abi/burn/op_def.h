@@ -20,7 +20,7 @@ BURN_BEGIN_DECLS
 /* burn_role.flags */
 enum {
     BURN_ROLE_OPTIONAL = 1,
-    BURN_ROLE_VARIADIC = 2,  /* the last input role; one or more operands */
+    BURN_ROLE_VARIADIC = 2,  /* the last input or output role; one or more operands */
     BURN_ROLE_STATE = 4,     /* a variable that the op overwrites */
     BURN_ROLE_IMMEDIATE = 8, /* a scalar by value is accepted */
     BURN_ROLE_ONLY_IMMEDIATE = 16,
@@ -219,7 +219,7 @@ typedef struct burn_sample {
     double grad_tolerance;
     uint64_t dtypes; /* restricts operand dtype 0 to this set (word 0), 0 = as the role says */
     uint32_t attrs_size;
-    uint32_t zero;
+    uint32_t n_out; /* 0: as many as the op has roles of outputs */
     unsigned char attrs[BURN_MAX_ATTRS];
     burn_sample_operand in[16];
 } burn_sample;
@@ -230,7 +230,7 @@ typedef struct burn_op_def {
     uint64_t id;
     uint16_t revision;
     uint16_t n_in; /* roles of inputs; a variadic op has more operands than roles */
-    uint16_t n_out;
+    uint16_t n_out; /* roles of outputs, likewise */
     uint16_t n_aliases;
     const char *name;
     const char *summary;

@@ -144,7 +144,8 @@ BURN_BEGIN_DECLS
     X(182, MSE_LOSS, mse_loss)                                                                     \
     X(190, ASSIGN, assign)                                                                         \
     X(191, SGD_STEP, sgd_step)                                                                     \
-    X(192, ADAM_STEP, adam_step)
+    X(192, ADAM_STEP, adam_step)                                                                   \
+    X(200, FUSED, fused)
 
 #define BURN_FOREACH_OP(X)                                                                         \
     BURN_FOREACH_UNARY_OP(X)                                                                       \

@@ -15,7 +15,7 @@
 #include "exec/explain.h"
 #include "exec/trust.h"
 #include "graph/capture.h"
-#include "ops/rules.h"
+#include "ops/fused.h"
 
 #include <burn/build.h>
 #include <stdio.h>
@@ -56,11 +56,11 @@ static int32_t check_count(const burni_emission *e, burn_err *err)
         return burni_fail(err, BURN_E_INVALID, "%s: %u operands given, %s%u expected", d->name,
                           e->n_in, e->op->variadic ? "at least " : "", d->n_in);
     }
-    if (e->n_out != d->n_out) {
-        return burni_fail(err, BURN_E_INVALID, "%s: room for %u outputs, it has %u", d->name,
-                          e->n_out, d->n_out);
+    if (!burni_op_may_give(e->op, e->n_out)) {
+        return burni_fail(err, BURN_E_INVALID, "%s: room for %u outputs, it has %s%u", d->name,
+                          e->n_out, e->op->variadic_out ? "at least " : "", d->n_out);
     }
-    if (e->attrs_size < d->attrs_size || e->attrs_size > BURN_MAX_ATTRS ||
+    if (e->attrs_size < d->attrs_size || e->attrs_size > e->op->max_attrs ||
         (d->attrs_size > 0 && e->attrs == NULL)) {
         return burni_fail(err, BURN_E_INVALID, "%s: %u bytes of attributes given, %u expected",
                           d->name, e->attrs_size, d->attrs_size);
@@ -121,9 +121,13 @@ static uint8_t immediate_dtype(const burni_emission *e, uint32_t i)
     return BURN_DTYPE_NONE;
 }
 
-/* Where an op makes its output of an attribute's dtype, the first output role has no set. */
-static uint8_t attribute_dtype(const burni_emission *e)
+/* Where an op makes its output of an attribute's dtype, the first output role has no set. A
+ * program says which dtype each of its operands has. */
+static uint8_t attribute_dtype(const burni_emission *e, uint32_t i)
 {
+    if (e->op->def.id == BURN_OP_FUSED) {
+        return burni_fused_input_dtype(e->attrs, e->attrs_size, i);
+    }
     for (uint32_t a = 0; a < e->op->def.n_attrs; a++) {
         const burn_attr *attr = &e->op->def.attrs[a];
         if (attr->type == BURN_ATTR_DTYPE && attr->offset + 4u <= e->attrs_size) {
@@ -144,7 +148,7 @@ static int32_t take_immediate(burni_emission *e, uint32_t i, burn_err *err)
     }
     uint8_t dtype = immediate_dtype(e, i);
     if (dtype == BURN_DTYPE_NONE) {
-        dtype = attribute_dtype(e);
+        dtype = attribute_dtype(e, i);
     }
     if (dtype == BURN_DTYPE_NONE) {
         dtype = e->in[i]->dtype;
@@ -161,6 +165,7 @@ static int32_t take_immediate(burni_emission *e, uint32_t i, burn_err *err)
         (void)burni_scalar_convert(e->in[i]->dtype, e->in[i]->immediate, dtype, e->immediates[i],
                                    what, err);
     }
+    e->meta[i].dims[0] = burni_scalar_whole(dtype, e->immediates[i]);
     return rc;
 }
 

@@ -46,5 +46,7 @@ void burni_frame_close(burni_thread *thread, burni_frame *frame);
 int32_t burni_scalar_convert(uint8_t from, const uint64_t bits[2], uint8_t to, uint64_t out[2],
                              const char *what, burn_err *err);
 double burni_scalar_f64(uint8_t dtype, const uint64_t bits[2]);
+/* The value of an integer scalar, as metas of operands carry it in dims[0]; 0 for other dtypes. */
+int64_t burni_scalar_whole(uint8_t dtype, const uint64_t bits[2]);
 
 #endif /* BURN_CORE_EXEC_EMIT_H */

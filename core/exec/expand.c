@@ -243,6 +243,9 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
         ins[i] = value_of(in[i]);
         eager_meta(&eager, ins[i], &metas[i]);
         metas[i].kind = in[i] == NULL ? BURN_ABSENT : in[i]->kind;
+        if (metas[i].kind == BURN_IMMEDIATE) {
+            metas[i].dims[0] = burni_scalar_whole(in[i]->dtype, in[i]->immediate);
+        }
     }
     burn_expand a = {sizeof(a), n_in, n_out, attrs_size, ins, metas, outs, attrs};
     burn_scope_begin();

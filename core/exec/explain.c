@@ -292,7 +292,7 @@ static void print_copies(burni_printer *p, const burni_op *op, const burn_call *
         burni_print(p, " %s is ", burni_operand_name(op, i, call->n_in));
         burni_print_layouts(p, call->operands[i].layout);
         burni_print(p, ", it takes ");
-        burni_print_layouts(p, burni_row_slot(row, i, call->n_in, call->n_out)->layouts);
+        burni_print_layouts(p, burni_row_slot(op, row, i, call->n_in, call->n_out)->layouts);
     }
 }
 

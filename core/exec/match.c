@@ -49,11 +49,21 @@ void burni_print_dtypes(burni_printer *p, const uint64_t dtypes[4])
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-const burn_slot *burni_row_slot(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out)
+uint32_t burni_slots_out(const burni_op *op, uint32_t n_out)
 {
-    /* A variadic op has more inputs than slots: the last input slot serves the rest. */
-    uint32_t slots_in = row->n_slots > n_out ? row->n_slots - n_out : 0;
-    uint32_t index = i < n_in ? (i < slots_in ? i : slots_in - 1) : slots_in + (i - n_in);
+    return op->variadic_out ? op->def.n_out : n_out;
+}
+
+const burn_slot *burni_row_slot(const burni_op *op, const burn_row *row, uint32_t i, uint32_t n_in,
+                                uint32_t n_out)
+{
+    /* A variadic op has more operands than slots: the last slot serves the rest. */
+    uint32_t slots_out = burni_slots_out(op, n_out);
+    uint32_t slots_in = row->n_slots > slots_out ? row->n_slots - slots_out : 0;
+    int is_input = i < n_in;
+    uint32_t slots = is_input ? slots_in : slots_out;
+    uint32_t index = is_input ? i : i - n_in;
+    index = (index < slots ? index : slots - 1) + (is_input ? 0 : slots_in);
     return (const burn_slot *)(const void *)((const char *)row->slots +
                                              (size_t)index * row->slot_stride);
 }
@@ -101,9 +111,9 @@ static void say_why_not(burni_printer *why, const burni_op *op, const burn_slot 
 }
 
 /* 0: fits; 1: fits after making it dense; -1: does not fit. */
-static int match_slot(const burn_row *row, const burn_call *call, uint32_t i)
+static int match_slot(const burni_op *op, const burn_row *row, const burn_call *call, uint32_t i)
 {
-    const burn_slot *slot = burni_row_slot(row, i, call->n_in, call->n_out);
+    const burn_slot *slot = burni_row_slot(op, row, i, call->n_in, call->n_out);
     const burn_operand *o = &call->operands[i];
     if (o->kind == BURN_ABSENT) {
         return slot->may_be_absent ? 0 : -1;
@@ -200,8 +210,9 @@ static void say_guard(burni_printer *why, const burni_op *op, const burn_row *ro
 static int fits_at_all(const burni_op *op, const burn_row *row, const burn_call *call,
                        burni_printer *why)
 {
-    uint32_t slots_in = row->n_slots > call->n_out ? row->n_slots - call->n_out : 0;
-    if (row->n_slots < call->n_out || (slots_in == 0 && call->n_in > 0) ||
+    uint32_t slots_out = burni_slots_out(op, call->n_out);
+    uint32_t slots_in = row->n_slots > slots_out ? row->n_slots - slots_out : 0;
+    if (row->n_slots < slots_out || (slots_in == 0 && call->n_in > 0) ||
         (!op->variadic && slots_in < call->n_in)) {
         if (why != NULL) {
             burni_print(why, "it has %u slots, the call %u operands", row->n_slots,
@@ -227,12 +238,13 @@ int burni_match_row(const burni_op *op, const burn_row *row, const burn_call *ca
         return 0;
     }
     for (uint32_t i = 0; i < call->n_in + call->n_out; i++) {
-        int fit = match_slot(row, call, i);
+        int fit = match_slot(op, row, call, i);
         if (fit > 0 && i < 32) {
             *copy_mask |= 1u << i;
         } else if (fit != 0) {
             if (why != NULL) {
-                say_why_not(why, op, burni_row_slot(row, i, call->n_in, call->n_out), call, i);
+                say_why_not(why, op, burni_row_slot(op, row, i, call->n_in, call->n_out), call,
+                            i);
             }
             return 0;
         }

@@ -20,9 +20,15 @@
 int burni_match_row(const burni_op *op, const burn_row *row, const burn_call *call,
                     uint32_t *copy_mask, burni_printer *why);
 
-/* Slot of operand i; a variadic op's last input slot serves all further inputs. The row must have
- * slots for the outputs and, where there are inputs, at least one more. */
-const burn_slot *burni_row_slot(const burn_row *row, uint32_t i, uint32_t n_in, uint32_t n_out);
+/* How many of a row's slots are those of outputs, in a call with n_out of them: one for each, but
+ * one per role where the last output role repeats. */
+uint32_t burni_slots_out(const burni_op *op, uint32_t n_out);
+
+/* Slot of operand i; a variadic op's last slot of inputs, and likewise of outputs, serves all
+ * further ones. The row must have slots for the outputs and, where there are inputs, at least one
+ * more. */
+const burn_slot *burni_row_slot(const burni_op *op, const burn_row *row, uint32_t i, uint32_t n_in,
+                                uint32_t n_out);
 
 /* Guards of a row, evaluated for this call. */
 int burni_guards_hold(const burn_row *row, const burn_call *call);

@@ -40,6 +40,16 @@ double burni_scalar_f64(uint8_t dtype, const uint64_t bits[2])
     return (double)(bits[0] << shift >> shift);
 }
 
+int64_t burni_scalar_whole(uint8_t dtype, const uint64_t bits[2])
+{
+    uint32_t klass = burn_dtype_class(dtype);
+    uint32_t shift = 64 - 8 * burn_dtype_size(dtype);
+    if (klass == BURN_CLASS_INT) {
+        return (int64_t)(bits[0] << shift) >> shift;
+    }
+    return klass == BURN_CLASS_UINT ? (int64_t)(bits[0] << shift >> shift) : 0;
+}
+
 static int32_t does_not_fit(const char *what, uint8_t to, double value, burn_err *err)
 {
     return burni_fail(err, BURN_E_DTYPE,

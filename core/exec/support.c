@@ -63,12 +63,13 @@ static int slot_takes(const burn_slot *slot, const burn_meta *meta)
 
 static int row_takes(const burn_row *row, const burni_emission *e)
 {
-    uint32_t slots_in = row->n_slots > e->n_out ? row->n_slots - e->n_out : 0;
+    uint32_t slots_out = burni_slots_out(e->op, e->n_out);
+    uint32_t slots_in = row->n_slots > slots_out ? row->n_slots - slots_out : 0;
     if (slots_in == 0 && e->n_in > 0) {
         return 0;
     }
     for (uint32_t i = 0; i < e->n_in + e->n_out; i++) {
-        const burn_slot *slot = burni_row_slot(row, i, e->n_in, e->n_out);
+        const burn_slot *slot = burni_row_slot(e->op, row, i, e->n_in, e->n_out);
         const burn_meta *meta = i < e->n_in ? &e->meta[i] : &e->out_meta[i - e->n_in];
         if (!slot_takes(slot, meta)) {
             return 0;
@@ -226,7 +227,7 @@ static void take_sample(burni_emission *e, const burni_op *op, const burn_sample
     e->attrs = s->attrs_size > 0 ? s->attrs : NULL;
     e->attrs_size = s->attrs_size;
     e->n_in = s->n_in;
-    e->n_out = op->def.n_out;
+    e->n_out = s->n_out != 0 ? s->n_out : op->def.n_out;
     for (uint32_t i = 0; i < s->n_in && i < 16; i++) {
         const burn_sample_operand *o = &s->in[i];
         const burn_role *role = burni_op_role_in(op, i);
@@ -238,6 +239,9 @@ static void take_sample(burni_emission *e, const burni_op *op, const burn_sample
                            : single      ? (uint8_t)__builtin_ctzll(set)
                                          : dtype;
         memcpy(e->meta[i].dims, o->dims, sizeof(o->dims));
+        if (o->kind == BURN_IMMEDIATE) {
+            e->meta[i].dims[0] = (int64_t)o->lo;
+        }
     }
 }
 

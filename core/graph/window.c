@@ -94,7 +94,7 @@ static int32_t check_node(const burn_window *w, uint32_t k, unsigned char *defin
     if (node->n_in > BURN_MAX_OPERANDS || node->n_out > BURN_MAX_OPERANDS ||
         (uint64_t)node->first_use + node->n_in + node->n_out > w->n_uses ||
         (uint64_t)node->attrs_offset + node->attrs_size > w->bytes_size ||
-        node->attrs_offset % 8 != 0 || node->n_out != op->def.n_out) {
+        node->attrs_offset % 8 != 0 || !burni_op_may_give(op, node->n_out)) {
         return burni_fail(err, BURN_E_FORMAT, "window: node %u (%s) points outside", k,
                           op->def.name);
     }

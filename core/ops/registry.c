@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ops/def_check.h"
 
+#include <burn/fused.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -42,7 +43,13 @@ const burn_role *burni_op_role_in(const burni_op *op, uint32_t i)
 
 const burn_role *burni_op_role_out(const burni_op *op, uint32_t j)
 {
-    return &op->def.roles[op->def.n_in + j];
+    uint32_t last = op->def.n_out > 0 ? op->def.n_out - 1u : 0;
+    return &op->def.roles[op->def.n_in + (j < last ? j : last)];
+}
+
+int burni_op_may_give(const burni_op *op, uint32_t n_out)
+{
+    return op->variadic_out ? n_out >= op->def.n_out : n_out == op->def.n_out;
 }
 
 static int plain_tensor_role(const burn_role *role)
@@ -56,6 +63,10 @@ static void derive(burni_op *op)
 {
     const burn_op_def *d = &op->def;
     op->variadic = d->n_in > 0 && (d->roles[d->n_in - 1].flags & BURN_ROLE_VARIADIC) != 0;
+    op->variadic_out =
+        d->n_out > 0 && (d->roles[d->n_in + d->n_out - 1].flags & BURN_ROLE_VARIADIC) != 0;
+    /* Attributes are small structs, but for those that are a program. */
+    op->max_attrs = d->id == BURN_OP_FUSED ? BURN_FUSED_MAX_BYTES : BURN_MAX_ATTRS;
     op->pointwise = d->fuse == BURN_FUSE_POINTWISE;
     op->view = d->fuse == BURN_FUSE_VIEW;
     for (uint32_t j = 0; j < d->n_out; j++) {

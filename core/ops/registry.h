@@ -19,7 +19,9 @@ typedef struct burni_op {
     burn_op_def def;    /* a full-size copy */
     const char *plugin; /* who defines it; NULL: the core */
     uint32_t index;
-    uint32_t variadic; /* the last input role repeats */
+    uint32_t variadic;     /* the last input role repeats */
+    uint32_t variadic_out; /* the last output role repeats */
+    uint32_t max_attrs;    /* bytes of attributes that a call may have */
     uint32_t pointwise;
     uint32_t view;
     uint32_t differentiable; /* some output may carry a gradient */
@@ -49,7 +51,10 @@ void burni_ops_discard(burni_op_batch *batch);
 /* As burni_op_find, with the ops of a batch (NULL: none) besides those that are visible. */
 const burni_op *burni_op_find_staged(const burni_op_batch *batch, uint64_t id);
 
-/* Role of input i (a variadic op's last role repeats) and of output j. */
+/* How many outputs may a call have: as many as roles, or more of the last. */
+int burni_op_may_give(const burni_op *op, uint32_t n_out);
+
+/* Role of input i and of output j; a variadic op's last role repeats. */
 const burn_role *burni_op_role_in(const burni_op *op, uint32_t i);
 const burn_role *burni_op_role_out(const burni_op *op, uint32_t j);
 

@@ -17,8 +17,9 @@ const burn_role *conf_role_in(const burn_op_def *def, uint32_t i)
 
 const burn_role *conf_role_out(const burn_op_def *def, uint32_t j)
 {
+    uint32_t index = j < def->n_out ? j : def->n_out - 1u;
     const char *base = (const char *)def->roles;
-    return (const burn_role *)(const void *)(base + (size_t)(def->n_in + j) * def->role_stride);
+    return (const burn_role *)(const void *)(base + (size_t)(def->n_in + index) * def->role_stride);
 }
 
 static uint32_t count_bits(uint64_t set)
@@ -112,7 +113,8 @@ void conf_case_dtypes(conf_case *c, uint32_t variant)
 {
     c->variant = variant;
     c->n_in = c->sample.n_in < CONF_MAX_IN ? c->sample.n_in : CONF_MAX_IN;
-    c->n_out = c->def->n_out < CONF_MAX_OUT ? c->def->n_out : CONF_MAX_OUT;
+    uint32_t n_out = c->sample.n_out != 0 ? c->sample.n_out : c->def->n_out;
+    c->n_out = n_out < CONF_MAX_OUT ? n_out : CONF_MAX_OUT;
     for (uint32_t i = 0; i < c->n_in; i++) {
         const burn_sample_operand *operand = &c->sample.in[i];
         burn_meta *meta = &c->in[i].meta;
@@ -134,6 +136,7 @@ void conf_case_inputs(conf_case *c)
             conf_value_alloc(c->arena, &c->in[i]);
             uint64_t counter = (uint64_t)(i + 1) << 40 | (uint64_t)c->sample_index << 24;
             conf_fill(&c->in[i], &c->sample.in[i], c->seed ^ c->def->id << 8, counter);
+            conf_tell_number(&c->in[i]);
         }
     }
 }

@@ -51,6 +51,8 @@ unsigned char *conf_bytes(conf_arena *arena, const conf_value *value);
 void conf_from_bytes(conf_value *value, const unsigned char *bytes);
 /* Copies element j of `from` to element k of `to`; same class. */
 void conf_move(conf_value *to, uint64_t k, const conf_value *from, uint64_t j);
+/* An integer scalar's value into its meta, where shape rules look for it. */
+void conf_tell_number(conf_value *value);
 int64_t conf_count(const burn_meta *meta);
 int conf_is_float(uint8_t dtype);
 int conf_same_shape(const burn_meta *a, const burn_meta *b);
@@ -92,7 +94,7 @@ typedef struct conf_case {
     conf_arena *arena;
 } conf_case;
 
-/* The role of input i: the last one serves all further operands of a variadic op. */
+/* The role of input i and of output j: the last one serves all further ones of a variadic op. */
 const burn_role *conf_role_in(const burn_op_def *def, uint32_t i);
 const burn_role *conf_role_out(const burn_op_def *def, uint32_t j);
 /* How many variants of dtypes a sample has. */

@@ -82,6 +82,7 @@ static conf_value convert_immediate(conf_runner *runner, const burn_op_def *def,
     } else {
         conf_set(&out, 0, conf_get(&in[i], 0));
     }
+    conf_tell_number(&out);
     return out;
 }
 

@@ -101,6 +101,13 @@ void conf_value_round(conf_value *value)
     }
 }
 
+void conf_tell_number(conf_value *value)
+{
+    if (value->meta.kind == BURN_IMMEDIATE && value->f == NULL) {
+        value->meta.dims[0] = value->u != NULL ? (int64_t)value->u[0] : value->i[0];
+    }
+}
+
 double conf_get(const conf_value *value, uint64_t k)
 {
     if (value->f != NULL) {

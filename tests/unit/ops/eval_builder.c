@@ -9,6 +9,7 @@
 #include "ops/rules.h"
 
 #include <burn/call.h>
+#include <burn/fused.h>
 #include <burn_sdk/half.h>
 #include <math.h>
 #include <stdio.h>
@@ -108,6 +109,14 @@ static void round_value(eval_value *v)
     for (uint64_t k = 0; v->x.f != NULL && k < v->x.n; k++) {
         v->x.f[k] = eval_round(v->x.meta.dtype, v->x.f[k]);
     }
+    uint32_t unused = 64u - 8u * burn_dtype_size(v->x.meta.dtype);
+    int wraps = v->x.meta.dtype != BURN_BOOL && burn_dtype_size(v->x.meta.dtype) != 0;
+    for (uint64_t k = 0; wraps && v->x.i != NULL && k < v->x.n; k++) {
+        v->x.i[k] = (int64_t)((uint64_t)v->x.i[k] << unused) >> unused;
+    }
+    for (uint64_t k = 0; wraps && v->x.u != NULL && k < v->x.n; k++) {
+        v->x.u[k] = v->x.u[k] << unused >> unused;
+    }
 }
 
 burn_value *eval_tensor(eval_builder *e, uint8_t dtype, uint32_t rank, const int64_t *dims,
@@ -128,7 +137,9 @@ burn_value *eval_tensor(eval_builder *e, uint8_t dtype, uint32_t rank, const int
 burn_value *eval_scalar(eval_builder *e, uint8_t dtype, double number)
 {
     burn_value *v = eval_tensor(e, dtype, 0, NULL, &number);
-    eval_of(v)->x.meta.kind = BURN_IMMEDIATE;
+    burn_meta *meta = &eval_of(v)->x.meta;
+    meta->kind = BURN_IMMEDIATE;
+    meta->dims[0] = burn_dtype_class(dtype) != BURN_CLASS_FLOAT ? (int64_t)number : 0;
     return v;
 }
 
@@ -181,7 +192,8 @@ static burn_value *converted(eval_builder *e, const eval_value *v, uint8_t dtype
 static void default_output(const burn_op_def *def, burn_value *const *in, uint32_t j,
                            burn_meta *out)
 {
-    const burn_role *role = &def->roles[def->n_in + j];
+    uint32_t last = def->n_out - 1u;
+    const burn_role *role = &def->roles[def->n_in + (j < last ? j : last)];
     memset(out, 0, sizeof(*out));
     out->kind = BURN_TENSOR;
     uint64_t set = role->dtypes[0];
@@ -204,10 +216,17 @@ static int32_t infer_pointwise(const burn_op_def *def, const burn_meta *const *i
     return code;
 }
 
-static int32_t fail_all(eval_builder *e, const burn_op_def *def, int32_t code, const char *text,
+uint32_t eval_outputs(const burn_op_def *def, const void *attrs)
+{
+    const burn_fused_program *p = attrs;
+    int is_program = def->id == BURN_OP_FUSED && p != NULL && p->n_out > 0 && p->n_out <= 16;
+    return is_program ? p->n_out : def->n_out;
+}
+
+static int32_t fail_all(eval_builder *e, uint32_t n_out, int32_t code, const char *text,
                         burn_value **out)
 {
-    for (uint32_t j = 0; j < def->n_out; j++) {
+    for (uint32_t j = 0; j < n_out; j++) {
         out[j] = failed(e, code, text);
     }
     return code;
@@ -245,10 +264,11 @@ int32_t eval_run(eval_builder *e, const burn_op_def *def, const void *attrs, uin
     const burn_meta *metas[BURN_MAX_OPERANDS];
     burn_meta out_metas[BURN_MAX_OPERANDS];
     burn_err err = BURN_ERR_INIT;
+    uint32_t n_out = eval_outputs(def, attrs);
     for (uint32_t i = 0; i < n_in; i++) {
         operands[i] = absent_operand;
         if (in[i] != NULL && eval_of(in[i])->code != BURN_OK) {
-            return fail_all(e, def, eval_of(in[i])->code, eval_of(in[i])->text, out);
+            return fail_all(e, n_out, eval_of(in[i])->code, eval_of(in[i])->text, out);
         }
         if (in[i] != NULL && eval_of(in[i])->x.meta.kind == BURN_IMMEDIATE) {
             uint8_t dtype = immediate_dtype(def, in, n_in, i);
@@ -258,29 +278,29 @@ int32_t eval_run(eval_builder *e, const burn_op_def *def, const void *attrs, uin
         }
         metas[i] = &operands[i].meta;
     }
-    for (uint32_t j = 0; j < def->n_out; j++) {
+    for (uint32_t j = 0; j < n_out; j++) {
         default_output(def, in, j, &out_metas[j]);
     }
-    burn_infer a = {sizeof(a), n_in, def->n_out, attrs_size, metas, out_metas, attrs, &err};
+    burn_infer a = {sizeof(a), n_in, n_out, attrs_size, metas, out_metas, attrs, &err};
     int32_t code = check_dtypes(def, metas, n_in, &err);
     if (code == BURN_OK) {
         code = def->infer != NULL ? def->infer(&a)
                                   : infer_pointwise(def, metas, n_in, out_metas, &err);
     }
     if (code != BURN_OK) {
-        return fail_all(e, def, code, err.text, out);
+        return fail_all(e, n_out, code, err.text, out);
     }
-    for (uint32_t j = 0; j < def->n_out; j++) {
+    for (uint32_t j = 0; j < n_out; j++) {
         eval_value *v = new_value(e, &out_metas[j]);
         out[j] = handle_of(v);
         results[j] = v->x;
     }
-    burn_eval b = {sizeof(b), n_in, def->n_out, attrs_size, operands, results, attrs, &err};
+    burn_eval b = {sizeof(b), n_in, n_out, attrs_size, operands, results, attrs, &err};
     code = def->eval(&b);
     if (code != BURN_OK) {
-        return fail_all(e, def, code, err.text, out);
+        return fail_all(e, n_out, code, err.text, out);
     }
-    for (uint32_t j = 0; j < def->n_out; j++) {
+    for (uint32_t j = 0; j < n_out; j++) {
         round_value(eval_of(out[j]));
     }
     return BURN_OK;
@@ -294,7 +314,7 @@ int32_t eval_expand(eval_builder *e, const burn_op_def *def, const void *attrs,
     for (uint32_t i = 0; i < n_in; i++) {
         metas[i] = in[i] != NULL ? eval_of(in[i])->x.meta : absent_operand.meta;
     }
-    burn_expand a = {sizeof(a), n_in, def->n_out, attrs_size, in, metas, out, attrs};
+    burn_expand a = {sizeof(a), n_in, eval_outputs(def, attrs), attrs_size, in, metas, out, attrs};
     return def->decompose(&b, &a);
 }
 

@@ -35,6 +35,9 @@ burn_value *eval_scalar(eval_builder *e, uint8_t dtype, double number);
 eval_value *eval_of(const burn_value *value);
 double eval_at(const burn_value *value, uint64_t k);
 
+/* How many outputs a call has: as many as its roles or, where it has a program, as that says. */
+uint32_t eval_outputs(const burn_op_def *def, const void *attrs);
+
 /* Runs one op by its definition: infer, then eval, then rounding. Returns the code. */
 int32_t eval_run(eval_builder *e, const burn_op_def *def, const void *attrs, uint32_t attrs_size,
                  burn_value *const *in, uint32_t n_in, burn_value **out);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fused.c - the op `fused`: several small ops done in one pass, as its attributes say.
+ *
+ * The format of the attributes is burn/fused.h. Everything here follows from the definitions of the
+ * steps: shapes from the spaces, the decomposition from the steps as they are. It has no gradient
+ * as a whole: what is recorded is decomposed. Its meaning is in fused_eval.c, samples in
+ * fused_samples.c. Pure.
+ */
+#include "ops/fused.h"
+
+#include "ops/parts.h"
+#include "ops/registry.h"
+
+#include <string.h>
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_meta *x,
+                             burn_err *err)
+{
+    const burn_fused_input *in = &burn_fused_inputs(f->program)[i];
+    int immediate = x->kind == BURN_IMMEDIATE;
+    if (immediate != (in->immediate != 0)) {
+        return burni_fail(err, BURN_E_INVALID, "fused: operand %u is a %s, the program takes a %s",
+                          i, immediate ? "scalar" : "tensor", immediate ? "tensor" : "scalar");
+    }
+    if (x->dtype != in->dtype) {
+        return burni_fail(err, BURN_E_DTYPE, "fused: operand %u is %s, the program takes %s", i,
+                          burn_dtype_name(x->dtype), burn_dtype_name(in->dtype));
+    }
+    int64_t n = immediate ? 1 : burni_numel(x->rank, x->dims);
+    int64_t wanted = in->space == BURN_FUSED_FULL  ? f->n
+                     : in->space == BURN_FUSED_ROW ? f->rows
+                                                   : 1;
+    if (n != wanted) {
+        char shape[192];
+        return burni_fail(err, BURN_E_SHAPE,
+                          "fused: operand %u of shape %s has %lld elements, the program takes %lld; "
+                          "expand it first",
+                          i, burni_shape_text(shape, sizeof(shape), x->rank, x->dims), (long long)n,
+                          (long long)wanted);
+    }
+    return BURN_OK;
+}
+
+static int32_t measure_rows(burni_fused_frame *f, const burn_meta *const *in, burn_err *err)
+{
+    if (f->program->row_input == BURN_FUSED_NONE) {
+        return BURN_OK;
+    }
+    f->length = in[f->program->row_input]->dims[0];
+    if (f->length < 1 || f->n % f->length != 0) {
+        char shape[192];
+        return burni_fail(err, BURN_E_SHAPE,
+                          "fused: shape %s, %lld elements, is no whole number of rows of %lld",
+                          burni_shape_text(shape, sizeof(shape), f->full->rank, f->full->dims),
+                          (long long)f->n, (long long)f->length);
+    }
+    f->rows = f->n / f->length;
+    return BURN_OK;
+}
+
+int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_meta *const *in,
+                            uint32_t n_in, burni_fused_frame *out, burn_err *err)
+{
+    int32_t rc = burn_fused_check(attrs, attrs_size, err);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    memset(out, 0, sizeof(*out));
+    out->program = attrs;
+    const burn_fused_input *inputs = burn_fused_inputs(out->program);
+    if (n_in != out->program->n_in) {
+        return burni_fail(err, BURN_E_INVALID, "fused: %u operands given, the program has %u inputs",
+                          n_in, out->program->n_in);
+    }
+    for (uint32_t i = 0; i < n_in && out->full == NULL; i++) {
+        out->full = inputs[i].space == BURN_FUSED_FULL ? in[i] : NULL;
+    }
+    out->n = burni_numel(out->full->rank, out->full->dims);
+    /* The length of a row has its kind and dtype before its value counts. */
+    for (uint32_t pass = 0; pass < 2 && rc == BURN_OK; pass++) {
+        for (uint32_t i = 0; i < n_in && rc == BURN_OK; i++) {
+            int is_length = i == out->program->row_input;
+            rc = is_length == (pass == 0) ? check_operand(out, i, in[i], err) : BURN_OK;
+        }
+        rc = rc == BURN_OK && pass == 0 ? measure_rows(out, in, err) : rc;
+    }
+    return rc;
+}
+
+uint8_t burni_fused_input_dtype(const void *attrs, uint32_t size, uint32_t i)
+{
+    const burn_fused_program *p = attrs;
+    if (burn_fused_check(attrs, size, NULL) != BURN_OK || i >= p->n_in) {
+        return BURN_DTYPE_NONE;
+    }
+    return burn_fused_inputs(p)[i].dtype;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+void burni_fused_inner(const burni_fused_frame *f, uint8_t space, burn_meta *out)
+{
+    memset(out->dims, 0, sizeof(out->dims));
+    out->rank = 0;
+    if (space == BURN_FUSED_FULL && f->length == 0) {
+        out->rank = f->full->rank;
+        memcpy(out->dims, f->full->dims, f->full->rank * sizeof(out->dims[0]));
+    } else if (space != BURN_FUSED_ONE) {
+        out->rank = 2;
+        out->dims[0] = f->rows;
+        out->dims[1] = space == BURN_FUSED_FULL ? f->length : 1;
+    }
+}
+
+void burni_fused_outer(const burni_fused_frame *f, uint8_t space, burn_meta *out)
+{
+    uint32_t rank = f->full->rank;
+    memset(out->dims, 0, sizeof(out->dims));
+    if (space == BURN_FUSED_ROW) {
+        int last = rank > 0 && f->full->dims[rank - 1] == f->length;
+        out->rank = last ? (uint8_t)(rank - 1) : 1;
+        out->dims[0] = f->rows;
+        if (last) {
+            memcpy(out->dims, f->full->dims, out->rank * sizeof(out->dims[0]));
+        }
+    } else {
+        out->rank = (uint8_t)rank;
+        memcpy(out->dims, f->full->dims, rank * sizeof(out->dims[0]));
+    }
+}
+
+const burn_fused_step *burni_fused_giver(const burn_fused_program *p, uint32_t j)
+{
+    return &burn_fused_steps(p)[burn_fused_outputs(p)[j] - p->n_in];
+}
+
+static int32_t infer_fused(const burn_infer *a)
+{
+    burni_fused_frame f;
+    int32_t rc = burni_fused_measure(a->attrs, a->attrs_size, a->in, a->n_in, &f, a->err);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    if (a->n_out != f.program->n_out) {
+        return burni_fail(a->err, BURN_E_INVALID,
+                          "fused: room for %u outputs, the program has %u", a->n_out,
+                          f.program->n_out);
+    }
+    for (uint32_t j = 0; j < a->n_out; j++) {
+        const burn_fused_step *step = burni_fused_giver(f.program, j);
+        a->out[j].dtype = step->dtype;
+        burni_fused_outer(&f, step->space, &a->out[j]);
+    }
+    return BURN_OK;
+}
+
+/* ---- decomposition --------------------------------------------------------------------------- */
+
+/* x in that shape (same number of elements); a failed value passes. */
+static burn_value *shaped(const burn_builder *b, burn_value *x, const burn_meta *to)
+{
+    burn_meta meta = burn_b_meta(b, x);
+    if (meta.dtype == BURN_DTYPE_NONE || meta.kind != BURN_TENSOR ||
+        (meta.rank == to->rank &&
+         memcmp(meta.dims, to->dims, to->rank * sizeof(to->dims[0])) == 0)) {
+        return x;
+    }
+    return burni_b_reshape_to(b, x, to);
+}
+
+/* A step's result may be smaller than its space, when its operands all are. */
+static burn_value *spread(const burn_builder *b, burn_value *x, const burn_meta *to)
+{
+    burn_meta meta = burn_b_meta(b, x);
+    if (meta.dtype == BURN_DTYPE_NONE ||
+        (meta.rank == to->rank &&
+         memcmp(meta.dims, to->dims, to->rank * sizeof(to->dims[0])) == 0)) {
+        return x;
+    }
+    return burn_b_expand(b, x, to->rank, to->dims);
+}
+
+/* Operands of one dtype: those that are tied to the same one. */
+static uint32_t tie_of(const burni_op *op, uint32_t i)
+{
+    uint32_t like = burni_op_role_in(op, i)->same_dtype_as;
+    return like != 0 ? like - 1 : i;
+}
+
+/* Does a tensor among the operands say which dtype the scalar i takes? */
+static int is_tied(const burni_fused_frame *f, const burni_op *op, const burn_fused_step *step,
+                   uint32_t i)
+{
+    const burn_fused_input *inputs = burn_fused_inputs(f->program);
+    for (uint32_t k = 0; k < step->n_args; k++) {
+        uint16_t v = step->args[k];
+        int is_tensor = v != BURN_FUSED_NONE &&
+                        (v >= f->program->n_in || inputs[v].immediate == 0);
+        if (is_tensor && tie_of(op, k) == tie_of(op, i)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Operand i of a step. A scalar that no tensor gives its dtype becomes a tensor of that dtype. */
+static burn_value *operand(const burn_builder *b, const burni_fused_frame *f, const burni_op *op,
+                           const burn_fused_step *step, uint32_t i, burn_value *const *values)
+{
+    uint16_t v = step->args[i];
+    if (v == BURN_FUSED_NONE) {
+        return NULL;
+    }
+    int by_value = v < f->program->n_in && burn_fused_inputs(f->program)[v].immediate != 0;
+    if (!by_value || is_tied(f, op, step, i)) {
+        return values[v];
+    }
+    burn_attrs_shape a;
+    burn_attrs_init(&a, (uint32_t)sizeof(a));
+    a.dtype = burn_fused_inputs(f->program)[v].dtype;
+    return burn_b_emit(b, BURN_OP_FILL, &a, &values[v], 1);
+}
+
+static burn_value *emit_step(const burn_builder *b, const burni_fused_frame *f, uint32_t s,
+                             burn_value *const *values)
+{
+    const burn_fused_step *step = &burn_fused_steps(f->program)[s];
+    const char *bytes = (const char *)f->program;
+    burn_value *in[BURN_FUSED_MAX_ARGS] = {NULL};
+    burn_value *out = NULL;
+    burn_meta shape = {0};
+    const burni_op *op = burni_op_find(step->op);
+    for (uint32_t i = 0; i < step->n_args; i++) {
+        in[i] = operand(b, f, op, step, i, values);
+    }
+    (void)b->emit(b->ctx, step->op, step->attrs_size > 0 ? bytes + step->attrs_offset : NULL,
+                  step->attrs_size, in, step->n_args, &out, 1);
+    burni_fused_inner(f, step->space, &shape);
+    return spread(b, out, &shape);
+}
+
+static int32_t expand_fused(const burn_builder *b, const burn_expand *a)
+{
+    const burn_meta *pointers[BURN_MAX_OPERANDS];
+    burn_meta metas[BURN_MAX_OPERANDS];
+    burn_value *values[BURN_MAX_OPERANDS + BURN_FUSED_MAX_STEPS];
+    burn_err err = BURN_ERR_INIT;
+    burni_fused_frame f;
+    for (uint32_t i = 0; i < a->n_in && i < BURN_MAX_OPERANDS; i++) {
+        metas[i] = a->in_meta[i];
+        /* The value of a scalar may have any dtype yet; who takes it converts it. */
+        metas[i].dtype = metas[i].kind == BURN_IMMEDIATE
+                             ? burni_fused_input_dtype(a->attrs, a->attrs_size, i)
+                             : metas[i].dtype;
+        pointers[i] = &metas[i];
+    }
+    int32_t rc = burni_fused_measure(a->attrs, a->attrs_size, pointers, a->n_in, &f, &err);
+    if (rc != BURN_OK || a->n_out != f.program->n_out) {
+        for (uint32_t j = 0; j < a->n_out; j++) {
+            a->out[j] = b->fail(b->ctx, rc != BURN_OK ? rc : BURN_E_INVALID, err.text);
+        }
+        return BURN_OK;
+    }
+    for (uint32_t i = 0; i < a->n_in; i++) {
+        burn_meta shape = {0};
+        burni_fused_inner(&f, burn_fused_inputs(f.program)[i].space, &shape);
+        values[i] = shaped(b, a->in[i], &shape);
+    }
+    for (uint32_t s = 0; s < f.program->n_steps; s++) {
+        values[a->n_in + s] = emit_step(b, &f, s, values);
+    }
+    for (uint32_t j = 0; j < a->n_out; j++) {
+        burn_meta shape = {0};
+        burni_fused_outer(&f, burni_fused_giver(f.program, j)->space, &shape);
+        a->out[j] = shaped(b, values[burn_fused_outputs(f.program)[j]], &shape);
+    }
+    return BURN_OK;
+}
+
+/* ---- definition ------------------------------------------------------------------------------ */
+
+static const burn_role roles[2] = {
+    BURNI_ROLE("x", BURN_ROLE_VARIADIC | BURN_ROLE_IMMEDIATE, BURN_SET_ANY),
+    BURNI_ROLE("y", BURN_ROLE_VARIADIC, BURN_SET_ANY),
+};
+
+const burn_op_def burn_op_def_fused = {
+    BURNI_DEF(FUSED, fused),
+    .n_in = 1,
+    .n_out = 1,
+    .summary = "several maps and row reductions in one pass, as a program in its attributes says",
+    .roles = roles,
+    .attrs_size = (uint32_t)sizeof(burn_fused_program),
+    .infer = infer_fused,
+    .decompose = expand_fused,
+    .eval = burni_fused_eval,
+    .samples = burni_fused_samples,
+};

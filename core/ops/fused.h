@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fused.h - what the definition of `fused`, its meaning and its samples share.
+ *
+ * A frame is a call's operands measured against its program: how many positions and rows there are.
+ * Inside of a program shapes are few: [rows, length] or the shape of the first full operand,
+ * [rows, 1] and []; steps broadcast between them as their ops do. Pure.
+ */
+#ifndef BURN_CORE_OPS_FUSED_H
+#define BURN_CORE_OPS_FUSED_H
+
+#include "ops/rules.h"
+
+#include <burn/fused.h>
+
+typedef struct burni_fused_frame {
+    const burn_fused_program *program;
+    const burn_meta *full; /* the first full operand: its shape is that of full outputs */
+    int64_t n;
+    int64_t length; /* of a row; 0 where the program has none */
+    int64_t rows;
+} burni_fused_frame;
+
+/* Checks the program and that the operands are what it says. Sizes are BURN_E_SHAPE. */
+int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_meta *const *in,
+                            uint32_t n_in, burni_fused_frame *out, burn_err *err);
+
+/* The dtype that a program takes its input i in; none when it is no good program. */
+uint8_t burni_fused_input_dtype(const void *attrs, uint32_t size, uint32_t i);
+
+/* Rank and dims of a space's values inside of the program. */
+void burni_fused_inner(const burni_fused_frame *f, uint8_t space, burn_meta *out);
+/* Rank and dims of an output. */
+void burni_fused_outer(const burni_fused_frame *f, uint8_t space, burn_meta *out);
+
+/* The step that gives output j. */
+const burn_fused_step *burni_fused_giver(const burn_fused_program *p, uint32_t j);
+
+int32_t burni_fused_eval(const burn_eval *a);
+int32_t burni_fused_samples(uint32_t i, burn_sample *s);
+
+#endif /* BURN_CORE_OPS_FUSED_H */
