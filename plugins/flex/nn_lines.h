@@ -12,6 +12,13 @@
 
 #include <stdint.h>
 
+/* Before a loop whose result may be the operand itself: no element needs another's. */
+#if defined(__clang__)
+#define FLEX_LINE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define FLEX_LINE_LOOP _Pragma("GCC ivdep")
+#endif
+
 typedef struct flex_adam {
     double beta1;
     double beta2;
@@ -51,7 +58,7 @@ typedef struct flex_maxima {
 
 typedef struct flex_lines {
     uint8_t dtype; /* of the lines */
-    /* NaN if any is NaN; -inf for none. */
+    /* -inf for none. NaN are passed over: whoever goes on to `exp` finds them in its sum. */
     double (*max)(const void *x, int64_t n);
     /* out[i] = exp(x[i] - shift); returns the sum. */
     double (*exp)(void *out, const void *x, double shift, int64_t n);

@@ -10,6 +10,21 @@
 
 #include <burn/dtype.h>
 
+/* out = exp(x - shift) for 16 elements; both may be the same. */
+static inline __attribute__((always_inline)) void exp_lanes(float *out, const float *x,
+                                                            float shift)
+{
+#if defined(__AVX512F__)
+    __m512 d = _mm512_sub_ps(_mm512_loadu_ps(x), _mm512_set1_ps(shift));
+    _mm512_storeu_ps(out, fm_exp_16(d));
+#else
+    FLEX_LINE_LOOP
+    for (int l = 0; l < 16; l++) {
+        out[l] = fm_exp(x[l] - shift);
+    }
+#endif
+}
+
 #define TABLE_OF(isa) flex_lines_f32_##isa
 #define TABLE_NAME(isa) TABLE_OF(isa)
 #define TABLE TABLE_NAME(ISA)
@@ -17,7 +32,8 @@
 #define T float
 #define I int32_t
 #define EXP fm_exp
+#define EXP_LANES exp_lanes
 #define SQRT sqrtf
-#define WIDEN flex_widen8
+#define WIDEN flex_widen_floats
 
 #include "nn_lines_tmpl.h"

@@ -12,13 +12,21 @@
 #include <stddef.h>
 #include <string.h>
 
+static void exp_lanes(double *out, const double *x, double shift)
+{
+    for (int l = 0; l < 16; l++) {
+        out[l] = exp(x[l] - shift);
+    }
+}
+
 #define TABLE flex_lines_f64
 #define TABLE_DTYPE BURN_F64
 #define T double
 #define I int64_t
 #define EXP exp
+#define EXP_LANES exp_lanes
 #define SQRT sqrt
-#define WIDEN flex_load8
+#define WIDEN flex_load_doubles
 
 #include "nn_lines_tmpl.h"
 

@@ -1,175 +1,182 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * nn_lines_tmpl.h - the loops of nn_lines.h for element type T, as table TABLE. I is the
- * integer type as wide as T; EXP and SQRT are functions of T, WIDEN reads 8 elements as doubles.
+ * integer type as wide as T; EXP and SQRT are functions of T, EXP_LANES is EXP(x - shift) of LANES
+ * elements, WIDEN reads FLEX_WIDE elements as doubles.
  *
  * Included by nn_lines_f32_tmpl.c and nn_lines_f64.c. Sums run in LANES f64 lanes, element i in
- * lane i % LANES, which are added up in order at the end; this is what vector units do, and it does
- * not depend on their width. Statistics are taken off in f64 before anything is cut to T, so large
- * means cost no digits.
+ * lane i % LANES, which are added up pairwise at the end; this is what vector units do, and it does
+ * not depend on their width. Statistics are f64, and a mean is taken off in a way that costs no
+ * digits, however large it is.
  */
 
-enum { LANES = 16 };
+enum { LANES = 16, PARTS = LANES / FLEX_WIDE };
 
-static double fold(const double lanes[LANES])
+#define LINE_INLINE static inline __attribute__((always_inline))
+
+/* The lanes as vectors that compilers keep in registers. */
+typedef struct lane_sums {
+    flex_doubles part[PARTS];
+} lane_sums;
+
+/* Lanes are added up pairwise: each with the one half of them away. */
+static double fold(const lane_sums *s)
 {
-    double sum = 0;
-    for (int l = 0; l < LANES; l++) {
-        sum += lanes[l];
+    double lanes[LANES];
+    memcpy(lanes, s, sizeof(lanes));
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        for (int l = 0; l < width; l++) {
+            lanes[l] += lanes[l + width];
+        }
     }
-    return sum;
+    return lanes[0];
 }
 
-typedef T lane_values __attribute__((vector_size(LANES * sizeof(T)), aligned(4)));
-typedef I lane_masks __attribute__((vector_size(LANES * sizeof(T)), aligned(4)));
-
-/* Lanes of the larger numbers; where one is NaN, `odd` is set. */
-static inline lane_values keep_larger(lane_values best, const T *x, lane_masks *odd)
+/* n < LANES elements, then zeros: the end of a line as a whole vector. */
+LINE_INLINE void pad_line(T padded[LANES], const T *x, int n)
 {
-    lane_values value;
-    memcpy(&value, x, sizeof(value));
-    lane_masks above = value > best;
-    *odd |= value != value;
-    return (lane_values)(((lane_masks)value & above) | ((lane_masks)best & ~above));
+    for (int l = 0; l < LANES; l++) {
+        padded[l] = l < n ? x[l] : (T)0;
+    }
 }
 
-/* Four chains, so that no comparison waits for the one before. */
+LINE_INLINE void keep_larger(T *best, const T *x, int count)
+{
+    for (int l = 0; l < count; l++) {
+        best[l] = x[l] > best[l] ? x[l] : best[l];
+    }
+}
+
+/* Several chains, so that no comparison waits for the one before. */
 static double line_max(const void *px, int64_t n)
 {
     enum { CHAINS = 4 };
     const T *x = px;
-    lane_values best[CHAINS];
-    lane_masks odd[CHAINS] = {{0}}; /* lanes that saw a NaN */
+    T best[LANES];
     int64_t i = 0;
-    for (int c = 0; c < CHAINS; c++) {
-        best[c] = (lane_values){0} - (T)INFINITY;
+    for (int l = 0; l < LANES; l++) {
+        best[l] = (T)-INFINITY;
     }
-    for (; i + CHAINS * LANES <= n; i += CHAINS * LANES) {
+    if (n >= CHAINS * LANES) {
+        T chains[CHAINS * LANES];
+        memcpy(chains, x, sizeof(chains));
+        for (i = CHAINS * LANES; i + CHAINS * LANES <= n; i += CHAINS * LANES) {
+            keep_larger(chains, x + i, CHAINS * LANES);
+        }
         for (int c = 0; c < CHAINS; c++) {
-            best[c] = keep_larger(best[c], x + i + c * LANES, &odd[c]);
+            keep_larger(best, chains + c * LANES, LANES);
         }
     }
     for (; i + LANES <= n; i += LANES) {
-        best[0] = keep_larger(best[0], x + i, &odd[0]);
+        keep_larger(best, x + i, LANES);
     }
-    T top = (T)-INFINITY;
-    I any = 0;
-    for (int c = 0; c < CHAINS; c++) {
+    if (i < n) {
+        const int rest = (int)(n - i);
         for (int l = 0; l < LANES; l++) {
-            top = best[c][l] > top ? best[c][l] : top;
-            any |= odd[c][l];
+            T value = l < rest ? x[i + l] : (T)-INFINITY;
+            best[l] = value > best[l] ? value : best[l];
         }
     }
-    for (; i < n; i++) {
-        top = x[i] > top ? x[i] : top;
-        any |= x[i] != x[i];
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        keep_larger(best, best + width, width);
     }
-    return any != 0 ? (double)NAN : (double)top;
+    return (double)best[0];
 }
 
-/* The lanes in two vectors of f64, as compilers keep them in registers. */
-enum { HALF = LANES / 2 };
-typedef struct lane_sums {
-    flex_doubles half[2];
-} lane_sums;
-
-static inline lane_sums open_lanes(const double lanes[LANES])
+LINE_INLINE void add_lanes(lane_sums *s, const T *x)
 {
-    lane_sums s;
-    memcpy(&s.half[0], lanes, sizeof(s.half[0]));
-    memcpy(&s.half[1], lanes + HALF, sizeof(s.half[1]));
-    return s;
-}
-
-static inline void close_lanes(double lanes[LANES], const lane_sums *s)
-{
-    memcpy(lanes, &s->half[0], sizeof(s->half[0]));
-    memcpy(lanes + HALF, &s->half[1], sizeof(s->half[1]));
-}
-
-/* Adds a piece to the lanes; it starts at a multiple of LANES. */
-static void add_piece(double lanes[LANES], const T *x, int64_t n)
-{
-    int64_t i = 0;
-    lane_sums s = open_lanes(lanes);
-    for (; i + LANES <= n; i += LANES) {
-        s.half[0] += WIDEN(x + i);
-        s.half[1] += WIDEN(x + i + HALF);
-    }
-    close_lanes(lanes, &s);
-    for (; i < n; i++) {
-        lanes[i % LANES] += (double)x[i];
+    for (int k = 0; k < PARTS; k++) {
+        s->part[k] += WIDEN(x + k * FLEX_WIDE);
     }
 }
-
-/* `out` may be the line itself: no element needs another's. */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 static double line_exp(void *pout, const void *px, double shift, int64_t n)
 {
-    enum { PIECE = 512 };
     T *out = pout;
     const T *x = px;
-    T s = (T)shift;
-    double lanes[LANES] = {0};
-    for (int64_t i = 0; i < n; i += PIECE) {
-        int64_t end = n - i < PIECE ? n : i + PIECE;
-        INDEPENDENT
-        for (int64_t k = i; k < end; k++) {
-            out[k] = EXP(x[k] - s);
-        }
-        add_piece(lanes, out + i, end - i);
+    T by = (T)shift;
+    lane_sums s = {{{0}}};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        EXP_LANES(out + i, x + i, by);
+        add_lanes(&s, out + i);
     }
-    return fold(lanes);
+    if (i < n) {
+        T tail[LANES];
+        pad_line(tail, x + i, (int)(n - i));
+        EXP_LANES(tail, tail, by);
+        pad_line(tail, tail, (int)(n - i));
+        memcpy(out + i, tail, (size_t)(n - i) * sizeof(T));
+        add_lanes(&s, tail);
+    }
+    return fold(&s);
 }
 
 static double line_sum(const void *px, int64_t n)
 {
-    double lanes[LANES] = {0};
-    add_piece(lanes, px, n);
-    return fold(lanes);
+    const T *x = px;
+    lane_sums s = {{{0}}};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        add_lanes(&s, x + i);
+    }
+    if (i < n) {
+        T tail[LANES];
+        pad_line(tail, x + i, (int)(n - i));
+        add_lanes(&s, tail);
+    }
+    return fold(&s);
+}
+
+LINE_INLINE void add_squares(lane_sums *s, const T *x, double mean)
+{
+    for (int k = 0; k < PARTS; k++) {
+        flex_doubles d = WIDEN(x + k * FLEX_WIDE) - mean;
+        s->part[k] = flex_fma_doubles(d, d, s->part[k]);
+    }
 }
 
 static double line_sum_squares(const void *px, double mean, int64_t n)
 {
     const T *x = px;
-    double lanes[LANES] = {0};
+    lane_sums s = {{{0}}};
     int64_t i = 0;
-    lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        flex_doubles low = WIDEN(x + i) - mean;
-        flex_doubles high = WIDEN(x + i + HALF) - mean;
-        s.half[0] += low * low;
-        s.half[1] += high * high;
+        add_squares(&s, x + i, mean);
     }
-    close_lanes(lanes, &s);
+    double sum = fold(&s);
     for (; i < n; i++) {
         double d = (double)x[i] - mean;
-        lanes[i % LANES] += d * d;
+        sum += d * d;
     }
-    return fold(lanes);
+    return sum;
+}
+
+LINE_INLINE void add_products(lane_sums *s, const T *x, const T *y)
+{
+    for (int k = 0; k < PARTS; k++) {
+        flex_doubles a = WIDEN(x + k * FLEX_WIDE);
+        s->part[k] = flex_fma_doubles(a, WIDEN(y + k * FLEX_WIDE), s->part[k]);
+    }
 }
 
 static double line_dot(const void *px, const void *py, int64_t n)
 {
     const T *x = px;
     const T *y = py;
-    double lanes[LANES] = {0};
+    lane_sums s = {{{0}}};
     int64_t i = 0;
-    lane_sums s = open_lanes(lanes);
     for (; i + LANES <= n; i += LANES) {
-        s.half[0] += WIDEN(x + i) * WIDEN(y + i);
-        s.half[1] += WIDEN(x + i + HALF) * WIDEN(y + i + HALF);
+        add_products(&s, x + i, y + i);
     }
-    close_lanes(lanes, &s);
-    for (; i < n; i++) {
-        lanes[i % LANES] += (double)x[i] * (double)y[i];
+    if (i < n) {
+        T a[LANES];
+        T b[LANES];
+        pad_line(a, x + i, (int)(n - i));
+        pad_line(b, y + i, (int)(n - i));
+        add_products(&s, a, b);
     }
-    return fold(lanes);
+    return fold(&s);
 }
 
 static void line_scale(void *out, const void *px, double by, int64_t n)
@@ -214,14 +221,21 @@ static void line_log_softmax_grad(void *out, const void *py, const void *pg, dou
     }
 }
 
+/*
+ * The mean in two parts: near it the first difference is exact, and the second is made of digits
+ * that T has. Elsewhere each rounds once.
+ */
 static void line_affine(void *out, const void *px, double mean, double by, double beta, int64_t n)
 {
     const T *x = px;
     T *y = out;
-    T f = (T)by;
-    T b = (T)beta;
+    const T f = (T)by;
+    const T b = (T)beta;
+    const T most = (T)mean;
+    const T rest = most - most == (T)0 ? (T)(mean - (double)most) : (T)0;
+    FLEX_LINE_LOOP
     for (int64_t i = 0; i < n; i++) {
-        y[i] = (T)((double)x[i] - mean) * f + b;
+        y[i] = ((x[i] - most) - rest) * f + b;
     }
 }
 
@@ -244,29 +258,42 @@ static void line_normalize(void *out, const void *px, double mean, double inv, c
     }
 }
 
+LINE_INLINE void add_norm_lanes(lane_sums *plain, lane_sums *times, const T *x, const T *g,
+                                const T *gamma, double mean, double inv)
+{
+    for (int k = 0; k < PARTS; k++) {
+        flex_doubles gg = WIDEN(g + k * FLEX_WIDE);
+        if (gamma != NULL) {
+            gg *= WIDEN(gamma + k * FLEX_WIDE);
+        }
+        plain->part[k] += gg;
+        flex_doubles d = (WIDEN(x + k * FLEX_WIDE) - mean) * inv;
+        times->part[k] = flex_fma_doubles(gg, d, times->part[k]);
+    }
+}
+
 static void line_norm_sums(double sums[2], const void *px, const void *pg, const void *pgamma,
                            double mean, double inv, int64_t n)
 {
     const T *x = px;
     const T *g = pg;
     const T *gamma = pgamma;
-    double plain[LANES] = {0};
-    double times[LANES] = {0};
+    lane_sums plain = {{{0}}};
+    lane_sums times = {{{0}}};
     int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            double gg = (double)g[i + l] * (gamma != NULL ? (double)gamma[i + l] : 1.0);
-            plain[l] += gg;
-            times[l] += gg * (((double)x[i + l] - mean) * inv);
-        }
+    for (; gamma == NULL && i + LANES <= n; i += LANES) {
+        add_norm_lanes(&plain, &times, x + i, g + i, NULL, mean, inv);
     }
+    for (; i + LANES <= n; i += LANES) {
+        add_norm_lanes(&plain, &times, x + i, g + i, gamma + i, mean, inv);
+    }
+    sums[0] = fold(&plain);
+    sums[1] = fold(&times);
     for (; i < n; i++) {
         double gg = (double)g[i] * (gamma != NULL ? (double)gamma[i] : 1.0);
-        plain[i % LANES] += gg;
-        times[i % LANES] += gg * (((double)x[i] - mean) * inv);
+        sums[0] += gg;
+        sums[1] += gg * (((double)x[i] - mean) * inv);
     }
-    sums[0] = fold(plain);
-    sums[1] = fold(times);
 }
 
 static void line_norm_grad(void *out, const void *px, const void *pg, const void *pgamma,
@@ -301,23 +328,26 @@ static void line_add_param_grads(double *gamma, double *beta, const void *px, co
     }
 }
 
+/* Differences are cut to T before they are squared, as square_differences does it. */
 static double line_sum_square_differences(const void *px, const void *py, int64_t n)
 {
     const T *x = px;
     const T *y = py;
-    double lanes[LANES] = {0};
+    lane_sums s = {{{0}}};
     int64_t i = 0;
+    T d[LANES];
     for (; i + LANES <= n; i += LANES) {
         for (int l = 0; l < LANES; l++) {
-            double d = (double)(x[i + l] - y[i + l]);
-            lanes[l] += d * d;
+            d[l] = x[i + l] - y[i + l];
         }
+        add_products(&s, d, d);
     }
+    double sum = fold(&s);
     for (; i < n; i++) {
-        double d = (double)(x[i] - y[i]);
-        lanes[i % LANES] += d * d;
+        double rest = (double)(x[i] - y[i]);
+        sum += rest * rest;
     }
-    return fold(lanes);
+    return sum;
 }
 
 static void line_square_differences(void *out, const void *px, const void *py, int64_t n)

@@ -3,9 +3,9 @@
  * reduce_f32_tmpl.c - the common reductions of dense f32 runs, compiled once per ISA with ISA
  * defined as baseline, avx2 or avx512.
  *
- * Sums use 64 chains, whatever the ISA: vectors here are 16 wide and the compiler splits them where
- * registers are narrower, so all ISAs add in the same order. Tails are padded with the neutral
- * element and take the same path. Callers keep runs short and add their results pairwise.
+ * Sums use 64 chains, whatever the ISA, which only decides how many of them a vector holds: all
+ * ISAs add in the same order. Tails are padded with the neutral element and take the same path.
+ * Callers keep runs short and add their results pairwise.
  */
 #include "kernels.h"
 #include "math_f32.h"
@@ -17,10 +17,19 @@
 
 extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
 
-enum { LANES = 16, CHAINS = 4, STEP = LANES * CHAINS };
+/* Floats of a register: compilers take wider vectors apart, some into single elements. */
+#if defined(__AVX512F__)
+#define WIDTH 16
+#elif defined(__AVX2__)
+#define WIDTH 8
+#else
+#define WIDTH 4
+#endif
 
-typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(64)));
+enum { LANES = 16, STEP = 64, CHAINS = STEP / WIDTH };
+
+typedef float vec __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -38,10 +47,14 @@ INLINE void load_tail(float *out, const float *x, uint64_t n, float pad)
     memcpy(out, x, n * sizeof(float));
 }
 
-INLINE float lane_sum(vec v)
+/* The chains of a lane first, then lanes pairwise. */
+INLINE float chain_sum(const vec *acc)
 {
-    float a[LANES];
-    memcpy(a, &v, sizeof(a));
+    float a[STEP];
+    memcpy(a, acc, sizeof(a));
+    for (uint32_t i = 0; i < LANES; i++) {
+        a[i] = (a[i] + a[i + LANES]) + (a[i + 2 * LANES] + a[i + 3 * LANES]);
+    }
     for (uint32_t width = LANES / 2; width > 0; width /= 2) {
         for (uint32_t i = 0; i < width; i++) {
             a[i] += a[i + width];
@@ -52,21 +65,21 @@ INLINE float lane_sum(vec v)
 
 static float sum(const float *x, uint64_t n)
 {
-    vec acc[CHAINS] = {{0}, {0}, {0}, {0}};
+    vec acc[CHAINS] = {{0}};
     uint64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
         for (uint32_t k = 0; k < CHAINS; k++) {
-            acc[k] += load(x + i + k * LANES);
+            acc[k] += load(x + i + k * WIDTH);
         }
     }
     if (i < n) {
         float tail[STEP];
         load_tail(tail, x + i, n - i, 0.0f);
         for (uint32_t k = 0; k < CHAINS; k++) {
-            acc[k] += load(tail + k * LANES);
+            acc[k] += load(tail + k * WIDTH);
         }
     }
-    return lane_sum((acc[0] + acc[1]) + (acc[2] + acc[3]));
+    return chain_sum(acc);
 }
 
 INLINE vec pick(ivec mask, vec yes, vec no)
@@ -94,7 +107,7 @@ INLINE float extreme(const float *x, uint64_t n, int largest)
         at = tail;
     }
     for (uint32_t k = 0; k < CHAINS; k++) {
-        acc[k] = load(at + k * LANES);
+        acc[k] = load(at + k * WIDTH);
         nan |= acc[k] != acc[k];
     }
     for (i = STEP; i < n; i += STEP) {
@@ -104,7 +117,7 @@ INLINE float extreme(const float *x, uint64_t n, int largest)
             at = tail;
         }
         for (uint32_t k = 0; k < CHAINS; k++) {
-            vec v = load(at + k * LANES);
+            vec v = load(at + k * WIDTH);
             nan |= v != v;
             acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
         }
@@ -115,13 +128,13 @@ INLINE float extreme(const float *x, uint64_t n, int largest)
             acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
         }
     }
-    float best[LANES];
-    int32_t nans[LANES];
+    float best[WIDTH];
+    int32_t nans[WIDTH];
     memcpy(best, &acc[0], sizeof(best));
     memcpy(nans, &nan, sizeof(nans));
     float m = best[0];
     int32_t any_nan = 0;
-    for (uint32_t k = 0; k < LANES; k++) {
+    for (uint32_t k = 0; k < WIDTH; k++) {
         m = (largest ? best[k] > m : best[k] < m) ? best[k] : m;
         any_nan |= nans[k];
     }
@@ -176,21 +189,28 @@ static void square_rows_f64(double *acc, const float *x, const double *mean, uin
     }
 }
 
+enum { WIDE_CHAINS = 32 / FLEX_WIDE };
+
+/* 32 chains, whatever the width of the vectors. */
 INLINE double lane_sum_f64(const flex_doubles *acc)
 {
-    double a[8];
-    flex_doubles all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-    memcpy(a, &all, sizeof(a));
-    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+    double a[32];
+    memcpy(a, acc, sizeof(a));
+    for (uint32_t width = 16; width > 0; width /= 2) {
+        for (uint32_t k = 0; k < width; k++) {
+            a[k] += a[k + width];
+        }
+    }
+    return a[0];
 }
 
 static double sum_f64(const float *x, uint64_t n)
 {
-    flex_doubles acc[4] = {{0}, {0}, {0}, {0}};
+    flex_doubles acc[WIDE_CHAINS] = {{0}};
     uint64_t i = 0;
     for (; i + 32 <= n; i += 32) {
-        for (uint32_t k = 0; k < 4; k++) {
-            acc[k] += flex_widen8(x + i + k * 8);
+        for (uint32_t k = 0; k < WIDE_CHAINS; k++) {
+            acc[k] += flex_widen_floats(x + i + k * FLEX_WIDE);
         }
     }
     double rest = 0.0;
@@ -202,11 +222,11 @@ static double sum_f64(const float *x, uint64_t n)
 
 static double sum_squares(const float *x, double mean, uint64_t n)
 {
-    flex_doubles acc[4] = {{0}, {0}, {0}, {0}};
+    flex_doubles acc[WIDE_CHAINS] = {{0}};
     uint64_t i = 0;
     for (; i + 32 <= n; i += 32) {
-        for (uint32_t k = 0; k < 4; k++) {
-            flex_doubles d = flex_widen8(x + i + k * 8) - mean;
+        for (uint32_t k = 0; k < WIDE_CHAINS; k++) {
+            flex_doubles d = flex_widen_floats(x + i + k * FLEX_WIDE) - mean;
             acc[k] += d * d;
         }
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * widen.h - eight floats as eight doubles, for sums that are kept in f64.
+ * widen.h - a vector of doubles from as many floats, for sums that are kept in f64.
  *
- * Written out for AVX-512, where gcc 12 makes three instructions of what is one. The values are the
- * same everywhere: a float is a double exactly. `x` needs no alignment.
+ * The vector is as wide as the ISA's registers: compilers take wider ones apart, some into single
+ * elements. Loops that add up several of them, for a fixed number of lanes in all, give the same
+ * sums with every ISA. Addresses need no alignment. To add an ISA: its width and its conversion.
  */
 #ifndef BURN_PLUGINS_FLEX_WIDEN_H
 #define BURN_PLUGINS_FLEX_WIDEN_H
@@ -12,27 +13,48 @@
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
+#define FLEX_WIDE 8
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#define FLEX_WIDE 4
+#else
+#define FLEX_WIDE 2
 #endif
 
-typedef double flex_doubles __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double flex_doubles
+    __attribute__((vector_size(FLEX_WIDE * 8), aligned(8), may_alias));
 
-static inline __attribute__((always_inline)) flex_doubles flex_widen8(const float *x)
+/* FLEX_WIDE floats as doubles. */
+static inline __attribute__((always_inline)) flex_doubles flex_widen_floats(const float *x)
 {
 #if defined(__AVX512F__)
     return (flex_doubles)_mm512_cvtps_pd(_mm256_loadu_ps(x));
+#elif defined(__AVX2__)
+    return (flex_doubles)_mm256_cvtps_pd(_mm_loadu_ps(x));
 #else
-    typedef float floats __attribute__((vector_size(32), aligned(4), may_alias));
-    floats value;
-    memcpy(&value, x, sizeof(value));
-    return __builtin_convertvector(value, flex_doubles);
+    return (flex_doubles){(double)x[0], (double)x[1]};
 #endif
 }
 
-static inline __attribute__((always_inline)) flex_doubles flex_load8(const double *x)
+/* FLEX_WIDE doubles. */
+static inline __attribute__((always_inline)) flex_doubles flex_load_doubles(const double *x)
 {
     flex_doubles value;
     memcpy(&value, x, sizeof(value));
     return value;
+}
+
+/* a * b + c, rounded once where the ISA can. */
+static inline __attribute__((always_inline)) flex_doubles
+flex_fma_doubles(flex_doubles a, flex_doubles b, flex_doubles c)
+{
+#if defined(__AVX512F__)
+    return (flex_doubles)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (flex_doubles)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return a * b + c;
+#endif
 }
 
 #endif /* BURN_PLUGINS_FLEX_WIDEN_H */
