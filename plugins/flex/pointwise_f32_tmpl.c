@@ -14,6 +14,9 @@
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
+#if defined(__AVX512F__)
+#include "tanh_f32.h"
+#endif
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -128,6 +131,30 @@ static uint64_t run_tan(void *z, const void *x, uint64_t n)
     static const trig t = {tan_wide, tan_wide, tanf};
     return trig_runs(z, x, n, &t);
 }
+
+#if defined(__AVX512F__)
+/* Loops over whole vectors, the last of which may be masked: the same operations for every lane. */
+#define VECTOR_LOOP(name)                                                                          \
+    static uint64_t run_##name##_16(void *out, const void *in, uint64_t n)                         \
+    {                                                                                              \
+        float *z = out;                                                                            \
+        const float *x = in;                                                                       \
+        uint64_t i = 0;                                                                            \
+        for (; i + 16 <= n; i += 16) {                                                             \
+            _mm512_storeu_ps(z + i, fm_##name##_16(_mm512_loadu_ps(x + i)));                       \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            __mmask16 some = (__mmask16)((1u << (n - i)) - 1u);                                    \
+            __m512 rest = fm_##name##_16(_mm512_maskz_loadu_ps(some, x + i));                      \
+            _mm512_mask_storeu_ps(z + i, some, rest);                                              \
+        }                                                                                          \
+        return n;                                                                                  \
+    }
+VECTOR_LOOP(exp)
+VECTOR_LOOP(tanh)
+#define RUN_EXP run_exp_16
+#define RUN_TANH run_tanh_16
+#endif
 
 #define T float
 #define FN(name) fm_##name

@@ -292,7 +292,6 @@ OP int op_logical_xor(T x, T y)
     X(NEG, neg)                                                                                    \
     X(ABS, abs)                                                                                    \
     X(SIGN, sign)                                                                                  \
-    X(EXP, exp)                                                                                    \
     X(EXPM1, expm1)                                                                                \
     X(LOG, log)                                                                                    \
     X(LOG1P, log1p)                                                                                \
@@ -304,7 +303,6 @@ OP int op_logical_xor(T x, T y)
     X(ATAN, atan)                                                                                  \
     X(SINH, sinh)                                                                                  \
     X(COSH, cosh)                                                                                  \
-    X(TANH, tanh)                                                                                  \
     X(ERF, erf)                                                                                    \
     X(SIGMOID, sigmoid)                                                                            \
     X(FLOOR, floor)                                                                                \
@@ -371,19 +369,30 @@ OP int op_logical_xor(T x, T y)
         return loop_compare(z, x, y, n, mode, op_##name);                                          \
     }
 FOREACH_UNARY(UNARY)
+#if !defined(RUN_EXP)
+UNARY(EXP, exp)
+#define RUN_EXP run_exp
+#endif
+#if !defined(RUN_TANH)
+UNARY(TANH, tanh)
+#define RUN_TANH run_tanh
+#endif
 FOREACH_TEST(TEST)
 FOREACH_BINARY(BINARY)
 FOREACH_COMPARE(COMPARE)
 
 #define UNARY_ENTRY(NAME, name) [FLEX_U_##NAME] = run_##name,
 #define BINARY_ENTRY(NAME, name) [FLEX_B_##NAME] = run_##name,
-/* The trigonometric loops come from the includer: run_sin, run_cos, run_tan. */
+/* The trigonometric loops come from the includer: run_sin, run_cos, run_tan;
+ * RUN_EXP and RUN_TANH name its own loops where it has them. */
 const flex_pointwise_table TABLE = {
     .unary =
         {
             FOREACH_UNARY(UNARY_ENTRY) FOREACH_TEST(UNARY_ENTRY)[FLEX_U_SIN] = run_sin,
             [FLEX_U_COS] = run_cos,
             [FLEX_U_TAN] = run_tan,
+            [FLEX_U_EXP] = RUN_EXP,
+            [FLEX_U_TANH] = RUN_TANH,
         },
     .binary = {FOREACH_BINARY(BINARY_ENTRY) FOREACH_COMPARE(BINARY_ENTRY)},
 };
