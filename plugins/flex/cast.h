@@ -31,8 +31,8 @@ FLEX_FOREACH_CAST_SOURCE(FLEX_DECLARE_CAST)
 #undef FLEX_DECLARE_CAST
 
 /*
- * The loop from one dtype to another, equal ones only for bool. Halves are read as the f32 that they
- * were widened to, and written as an f32 that is still to be narrowed.
+ * The loop from one dtype to another, equal ones only for bool. Halves are read as the f32 that
+ * they were widened to, and written as an f32 that is still to be narrowed.
  */
 flex_convert_fn flex_cast_loop(uint8_t from, uint8_t to);
 

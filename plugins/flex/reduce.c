@@ -142,7 +142,8 @@ static void one_part(const part_job *job, int64_t part)
     int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
     flex_acc *acc = &r->part_acc[part - job->first];
     flex_acc_start(acc, job->kind, job->shifts[o]);
-    fold_range(r, r->data + offset * (int64_t)r->size, at, end, flex_fold_of(r->how.dtype, job->kind), acc);
+    flex_fold_fn fold = flex_fold_of(r->how.dtype, job->kind);
+    fold_range(r, r->data + offset * (int64_t)r->size, at, end, fold, acc);
 }
 
 static void part_task(void *ctx, uint32_t task)

@@ -15,6 +15,7 @@
     X(attention)                                                                                   \
     X(cast)                                                                                        \
     X(conv)                                                                                        \
+    X(fused)                                                                                       \
     X(gemm)                                                                                        \
     X(index)                                                                                       \
     X(loss)                                                                                        \

@@ -47,10 +47,46 @@ static void copy_8(uint64_t *z, const uint64_t *x, int64_t stride, int64_t n)
     }
 }
 
+static void spread_4(uint32_t *z, uint32_t value, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        z[i] = value;
+    }
+}
+
+static void spread_8(uint64_t *z, uint64_t value, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        z[i] = value;
+    }
+}
+
+static void spread_2(uint16_t *z, uint16_t value, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        z[i] = value;
+    }
+}
+
+void flex_spread(void *out, const void *value, uint32_t size, uint64_t n)
+{
+    if (size == 4) {
+        spread_4(out, *(const uint32_t *)value, n);
+    } else if (size == 8) {
+        spread_8(out, *(const uint64_t *)value, n);
+    } else if (size == 2) {
+        spread_2(out, *(const uint16_t *)value, n);
+    } else {
+        memset(out, *(const uint8_t *)value, n);
+    }
+}
+
 void flex_copy_run(void *out, const void *data, uint32_t size, int64_t stride, int64_t n)
 {
     if (stride == 1 && n > 8) {
         memcpy(out, data, (size_t)n * size);
+    } else if (stride == 0 && n > 8) {
+        flex_spread(out, data, size, (uint64_t)n);
     } else if (size == 4) {
         copy_4(out, data, stride, n);
     } else if (size == 8) {

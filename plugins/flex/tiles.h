@@ -70,6 +70,9 @@ void flex_gather(void *out, const void *data, uint32_t size, uint32_t rank, cons
 /* Copies n elements, `stride` apart, into a dense array. */
 void flex_copy_run(void *out, const void *data, uint32_t size, int64_t stride, int64_t n);
 
+/* One element, n times. */
+void flex_spread(void *out, const void *value, uint32_t size, uint64_t n);
+
 /*
  * The size of the parts that n things are cut into: `grain`, but one part per thread when that
  * makes only a few. The caller takes the first part and the workers the others, call after call, so

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fused.c - the rows of `burn.fused`: whole programs in one pass over memory (fused.h).
+ *
+ * Two rows: programs in which an element may have no answer (integer division) come second, since
+ * only they cost a fault word. The state is the compiled program; it serves every shape of the same
+ * dtypes, layouts and ranks. What flex does not do is refused: the core runs the ops one by one.
+ */
+#include "fused.h"
+
+#include "rows.h"
+
+static int32_t prepare(const burn_call *call, int may_stop, burn_prepared *out)
+{
+    const flex_fused *f = flex_fused_compile(call);
+    if (f == NULL) {
+        return BURN_E_UNSUPPORTED;
+    }
+    if (f->stops && !may_stop) {
+        flex_fused_free(f);
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: integers may have no quotient");
+    }
+    out->state = f;
+    out->in_place_mask = f->in_place_mask;
+    return BURN_OK;
+}
+
+static int32_t prepare_sure(const burn_call *call, burn_prepared *out)
+{
+    return prepare(call, 0, out);
+}
+
+static int32_t prepare_any(const burn_call *call, burn_prepared *out)
+{
+    return prepare(call, 1, out);
+}
+
+static void release(const void *state)
+{
+    flex_fused_free(state);
+}
+
+static int32_t launch(const burn_call *call)
+{
+    return flex_fused_run(call->state, call);
+}
+
+/* clang-format off */
+/* As many slots as a call has operands: a variadic op's outputs may be many too. */
+#define ANY FLEX_SLOT(BURN_SET_ANY, BURN_LAYOUT_ANY, 0, FLEX_IMM)
+#define FOUR ANY, ANY, ANY, ANY
+#define SIXTEEN FOUR, FOUR, FOUR, FOUR
+static const burn_slot slots[] = {SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN};
+_Static_assert(FLEX_COUNT(slots) == BURN_MAX_OPERANDS, "a slot for each operand");
+
+#define ROW(extra, priority, name, prepare) \
+    { (uint32_t)sizeof(burn_row), FLEX_ROW_FLAGS | (extra), BURN_OP_FUSED, 1, 1, (priority), \
+      (uint16_t)FLEX_COUNT(slots), (uint32_t)sizeof(burn_slot), 0, slots, (name), 1, 0, NULL, \
+      (uint32_t)sizeof(burn_guard), 0, 0, NULL, (prepare), release, NULL, launch }
+const burn_row flex_rows_fused[] = {
+    ROW(0, 1, "flex.fused", prepare_sure),
+    ROW(BURN_ROW_FAULTS, 0, "flex.fused.faults", prepare_any),
+};
+/* clang-format on */
+const uint32_t flex_rows_fused_count = FLEX_COUNT(flex_rows_fused);

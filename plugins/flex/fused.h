@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fused.h - a program of `burn.fused` (burn/fused.h) as flex runs it.
+ *
+ * fused_compile.c turns a program into values and steps: a value is what an operand or a result is
+ * in a tile, with its buffer; a step is one vector loop over them, the very loop of the single op.
+ * Halves have two values, the stored one and the f32 that loops take, and steps between them, so
+ * every result is rounded as the single op rounds it. fused_run.c runs the steps tile by tile,
+ * fused.c holds the rows. A compiled program is constant and serves every shape; runs keep all that
+ * changes on their stacks. To add a kind of op: its function in fused_compile.c.
+ */
+#ifndef BURN_PLUGINS_FLEX_FUSED_H
+#define BURN_PLUGINS_FLEX_FUSED_H
+
+#include "flex.h"
+#include "kernels.h"
+#include "reduce.h"
+
+#include <burn/fused.h>
+
+/* Programs that need more are refused; the core then runs their ops one by one. */
+enum {
+    FLEX_FUSED_VALUES = 320,
+    FLEX_FUSED_STEPS = 384,
+    FLEX_FUSED_ROW_SLOTS = 64,
+    FLEX_FUSED_FOLDS = 8,
+    FLEX_FUSED_PASSES = 8
+};
+
+/* Elements of the longest tile, which is one run of a reduction; rows of one tile; bytes of all
+ * buffers of a task. */
+enum {
+    FLEX_FUSED_TILE = FLEX_REDUCE_RUN,
+    FLEX_FUSED_ROWS = 128,
+    FLEX_FUSED_BYTES = 256 << 10
+};
+
+#define FLEX_FUSED_NO_SLOT UINT16_MAX
+
+typedef struct flex_fused flex_fused;
+typedef struct flex_fused_step flex_fused_step;
+typedef struct flex_fused_tile flex_fused_tile;
+
+/* Where a value lies: in an operand that is dense, or in a buffer. */
+typedef struct flex_fused_value {
+    uint8_t dtype;
+    uint8_t size;
+    uint8_t space;    /* BURN_FUSED_* */
+    uint8_t in_place; /* 1: in operand `slot`; else in buffer `slot` */
+    uint16_t slot;
+} flex_fused_value;
+
+/* Does a step for the tile; 0: an element has no answer. */
+typedef int (*flex_fused_exec)(const flex_fused_step *step, flex_fused_tile *tile);
+/* The vector loop behind a map. Bit i of `mode`: argument i is one value. */
+typedef uint64_t (*flex_fused_loop)(const flex_fused_step *step, void *out, const void *const *in,
+                                    uint64_t n, uint32_t mode);
+
+struct flex_fused_step {
+    flex_fused_exec exec;
+    flex_fused_loop loop;
+    union {
+        flex_unary_fn unary;
+        flex_binary_fn binary;
+        flex_where_fn where;
+        flex_convert_fn convert;
+    } fn;
+    uint16_t out; /* value; of a store: which output */
+    uint16_t in[3];
+    uint8_t n_in;
+    uint8_t space;    /* of what it works over */
+    uint8_t mode;     /* arguments that are ONE */
+    uint8_t row_mask; /* arguments that are ROW where the step is FULL */
+    uint8_t reuse;    /* 1: the result may take an argument's buffer */
+    uint8_t level;    /* ROW: the pass before which it can be done */
+    uint16_t index;   /* load: operand; fold: which fold */
+    uint32_t passes;  /* FULL: bit k: pass k needs it */
+};
+
+typedef struct flex_fused_fold {
+    flex_reducer how;
+    flex_fold_fn fold;
+    flex_fold_fn first; /* of reductions that look twice, else NULL */
+    uint16_t out;
+    uint8_t level; /* the pass that feeds it */
+    uint8_t zero[5];
+} flex_fused_fold;
+
+typedef struct flex_fused_out {
+    uint16_t value;
+    uint16_t def;       /* the step that makes it; FLEX_FUSED_STEPS: none, it is copied */
+    uint8_t space;
+    uint8_t zero[3];
+} flex_fused_out;
+
+struct flex_fused {
+    uint16_t n_in;
+    uint16_t n_out;
+    uint16_t n_values;
+    uint16_t n_steps;
+    uint16_t n_ones; /* steps over ONE values, done once per launch: the first of `steps` */
+    uint16_t n_folds;
+    uint16_t n_slots;
+    uint16_t n_row_slots;
+    uint16_t n_one_slots;
+    uint16_t n_passes;  /* over rows that are longer than a tile */
+    uint16_t n_levels;
+    uint16_t row_input; /* or BURN_FUSED_NONE */
+    uint16_t full;      /* an operand that has all positions */
+    uint16_t cut;       /* an operand whose runs tiles should not cross, or BURN_FUSED_NONE */
+    uint8_t slot_size;  /* bytes of the largest element in a buffer */
+    uint8_t looks_twice;
+    uint8_t stops;      /* a step may have no answer */
+    uint8_t zero;
+    uint32_t in_place_mask;
+    uint32_t grain;
+    const flex_fused_value *values;
+    const flex_fused_step *steps;
+    const flex_fused_fold *folds;
+    const flex_fused_out *outs;
+    const uint16_t *last_use; /* of each input: the last step that reads its memory; 0: none */
+};
+
+/* Compiles the program of a call for its dtypes, layouts and ranks. NULL with the reason in
+ * call->err. To be given to flex_fused_free. [any] */
+const flex_fused *flex_fused_compile(const burn_call *call);
+void flex_fused_free(const flex_fused *program);
+
+/* Runs one. BURN_E_UNSUPPORTED before anything was written; BURN_E_DATA without a position. */
+int32_t flex_fused_run(const flex_fused *program, const burn_call *call);
+
+/* What steps are made of (fused_run.c). */
+int flex_fused_map(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_map_rows(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_load(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_store(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_reduce(const flex_fused_step *step, flex_fused_tile *tile);
+
+#endif /* BURN_PLUGINS_FLEX_FUSED_H */

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fused_run.c - runs a compiled program (fused.h), tile by tile.
+ *
+ * A tile is a stretch of positions, whole rows where there are rows; all steps run on one tile
+ * before the next, so that what lies between operands and results stays in the first cache. Rows
+ * longer than a tile are walked in passes; few of those, by all threads in the parts that the
+ * single reduction has. Bits depend on the program and the shape, never on tiles or threads.
+ * Buffers are on the stacks of tasks. To add a kind of step: its function here or in fused_step.c.
+ */
+#include "fused_tile.h"
+
+#include "stream.h"
+#include "threads.h"
+#include "tiles.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Bytes that a tile's buffers should have together, so that operands find room in the cache too. */
+enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 2048, STREAM_TILE = 512 };
+enum { SMALL_FULL = CACHE_BYTES, SMALL_ROWS = 4 << 10, MAX_PARTS = 64 };
+
+/* ---- one tile -------------------------------------------------------------------------------- */
+
+static char *moved(const flex_fused_job *job, uint32_t operand, uint64_t elements)
+{
+    return job->data[operand] + elements * job->size[operand];
+}
+
+/* Points what lies in operands at the tile. */
+static void place_operands(flex_fused_tile *t)
+{
+    const flex_fused_job *job = t->job;
+    for (uint32_t k = 0; k < job->n_dense; k++) {
+        const flex_fused_dense *e = &job->dense[k];
+        t->ptr[e->value] = moved(job, e->operand, e->by_row ? (uint64_t)t->row : t->at);
+    }
+}
+
+static int run_steps(flex_fused_tile *t)
+{
+    const flex_fused *f = t->job->f;
+    const flex_fused_step *end = f->steps + f->n_steps;
+    for (const flex_fused_step *s = f->steps + f->n_ones; s < end; s++) {
+        if (!s->exec(s, t)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Asks for what the next tile will read. */
+static void fetch_ahead(const flex_fused_tile *t)
+{
+    const flex_fused_job *job = t->job;
+    for (uint32_t k = 0; k < job->n_dense; k++) {
+        const flex_fused_dense *e = &job->dense[k];
+        if (!e->by_row && e->operand < job->f->n_in) {
+            flex_fetch(moved(job, e->operand, t->at + t->n), t->n * job->size[e->operand]);
+        }
+    }
+}
+
+/* Where the values of a task lie that are not in operands. */
+static void place_buffers(flex_fused_tile *t, char *full, char *rows)
+{
+    const flex_fused_job *job = t->job;
+    const flex_fused *f = job->f;
+    const uint64_t bytes = job->tile * f->slot_size;
+    t->full = full;
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        const flex_fused_value *value = &f->values[v];
+        if (value->space == BURN_FUSED_ONE) {
+            t->ptr[v] = job->ones[v];
+        } else if (value->in_place) {
+            t->ptr[v] = job->data[value->slot];
+        } else if (value->space == BURN_FUSED_FULL) {
+            t->ptr[v] = full + value->slot * bytes;
+        } else if (rows != NULL) {
+            t->ptr[v] = rows + value->slot * (uint64_t)(FLEX_FUSED_ROWS * 8);
+        }
+    }
+}
+
+static void start_tile(flex_fused_tile *t, flex_fused_job *job, char *full, char *rows)
+{
+    t->job = job;
+    t->accs = NULL;
+    t->length = job->length;
+    place_buffers(t, full, rows);
+}
+
+/* Positions lo .. hi - 1, whole rows where there are rows. */
+static void run_range(flex_fused_job *job, uint64_t lo, uint64_t hi, char *full, char *rows)
+{
+    flex_fused_tile t;
+    start_tile(&t, job, full, rows);
+    for (uint64_t at = lo; at < hi; at += t.n) {
+        t.at = at;
+        t.n = hi - at < job->tile ? hi - at : job->tile;
+        if (job->length > 0) {
+            t.row = (int64_t)(at / job->length);
+            t.n_rows = t.n / job->length;
+        } else if (job->cut > 0) {
+            uint64_t left = job->cut - at % job->cut;
+            t.n = t.n < left ? t.n : left;
+        }
+        place_operands(&t);
+        if (job->stream) {
+            fetch_ahead(&t);
+        }
+        if (!run_steps(&t)) {
+            atomic_store(&job->fault, 1);
+            return;
+        }
+    }
+    if (job->stream) {
+        flex_stream_end();
+    }
+}
+
+__attribute__((noinline)) static void run_small(flex_fused_job *job, uint64_t lo, uint64_t hi)
+{
+    _Alignas(64) char full[SMALL_FULL];
+    _Alignas(64) char rows[SMALL_ROWS];
+    run_range(job, lo, hi, full, rows);
+}
+
+__attribute__((noinline)) static void run_large(flex_fused_job *job, uint64_t lo, uint64_t hi)
+{
+    _Alignas(64) char full[FLEX_FUSED_BYTES];
+    _Alignas(64) char rows[FLEX_FUSED_ROW_SLOTS * FLEX_FUSED_ROWS * 8];
+    run_range(job, lo, hi, full, rows);
+}
+
+static void run_positions(flex_fused_job *job, uint64_t lo, uint64_t hi)
+{
+    const flex_fused *f = job->f;
+    uint64_t bytes = job->tile * f->slot_size * f->n_slots;
+    if (bytes <= SMALL_FULL && f->n_row_slots * FLEX_FUSED_ROWS * 8u <= SMALL_ROWS) {
+        run_small(job, lo, hi);
+    } else {
+        run_large(job, lo, hi);
+    }
+}
+
+static void range_task(void *ctx, uint32_t task)
+{
+    flex_fused_job *job = ctx;
+    uint64_t lo = task * job->grain;
+    uint64_t hi = job->n - lo < job->grain ? job->n : lo + job->grain;
+    run_positions(job, lo, hi);
+}
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static void run_tiles(flex_fused_job *job)
+{
+    job->grain = round_up(job->f->grain, job->tile);
+    job->grain = flex_even_grain(job->n, job->grain, job->tile);
+    while ((job->n - 1) / job->grain >= UINT32_MAX) {
+        job->grain *= 2;
+    }
+    if (job->n <= job->grain) {
+        run_positions(job, 0, job->n);
+        return;
+    }
+    flex_parallel((uint32_t)((job->n + job->grain - 1) / job->grain), range_task, job);
+}
+
+/* ---- long rows ------------------------------------------------------------------------------- */
+
+/* The steps of one pass over part of a row, whose tiles are runs of the reductions. */
+static int walk_part(flex_fused_tile *t, uint32_t pass, uint64_t lo, uint64_t hi)
+{
+    const flex_fused_job *job = t->job;
+    const flex_fused *f = job->f;
+    const flex_fused_step *end = f->steps + f->n_steps;
+    for (uint64_t at = lo; at < hi; at += t->n) {
+        t->at = at;
+        t->n = hi - at < job->tile ? hi - at : job->tile;
+        place_operands(t);
+        /* Before the last pass nothing is written where an operand may lie. */
+        for (uint32_t j = 0; j < f->n_out && pass + 1u < f->n_passes; j++) {
+            const flex_fused_value *v = &f->values[f->outs[j].value];
+            if ((job->direct >> j & 1) != 0) {
+                t->ptr[f->outs[j].value] = t->full + v->slot * job->tile * f->slot_size;
+            }
+        }
+        for (const flex_fused_step *s = f->steps + f->n_ones; s < end; s++) {
+            if (s->space == BURN_FUSED_FULL && (s->passes >> pass & 1) != 0 && !s->exec(s, t)) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* Steps over rows that come before a pass. */
+static int row_steps(flex_fused_tile *t, uint32_t level)
+{
+    const flex_fused *f = t->job->f;
+    const flex_fused_step *end = f->steps + f->n_steps;
+    for (const flex_fused_step *s = f->steps + f->n_ones; s < end; s++) {
+        if (s->space == BURN_FUSED_ROW && s->level == level && !s->exec(s, t)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void start_folds(const flex_fused *f, flex_acc *accs)
+{
+    for (uint32_t k = 0; k < f->n_folds; k++) {
+        flex_acc_start(&accs[k], f->folds[k].how.kind, 0.0);
+    }
+}
+
+static void merge_folds(const flex_fused *f, uint32_t pass, flex_acc *accs, const flex_acc *part)
+{
+    for (uint32_t k = 0; k < f->n_folds; k++) {
+        const flex_fused_fold *fold = &f->folds[k];
+        if (fold->level == pass) {
+            flex_acc_merge(&fold->how, fold->how.kind, &accs[k], &part[k]);
+        }
+    }
+}
+
+typedef struct pass_job {
+    flex_fused_job *job;
+    const flex_fused_tile *row; /* with the row's values */
+    flex_acc (*parts)[FLEX_FUSED_FOLDS];
+    uint64_t first; /* part */
+    uint32_t pass;
+} pass_job;
+
+static void walk_one_part(const pass_job *p, uint64_t part, flex_fused_tile *t, flex_acc *accs)
+{
+    const flex_fused_job *job = p->job;
+    uint64_t start = (uint64_t)t->row * job->length;
+    uint64_t lo = part * FLEX_REDUCE_PART;
+    uint64_t hi = job->length - lo < FLEX_REDUCE_PART ? job->length : lo + FLEX_REDUCE_PART;
+    start_folds(job->f, accs);
+    t->accs = accs;
+    if (!walk_part(t, p->pass, start + lo, start + hi)) {
+        atomic_store(&p->job->fault, 1);
+    }
+}
+
+static void part_task(void *ctx, uint32_t task)
+{
+    const pass_job *p = ctx;
+    _Alignas(64) char full[FLEX_FUSED_BYTES];
+    flex_fused_tile t = *p->row;
+    place_buffers(&t, full, NULL);
+    walk_one_part(p, p->first + task, &t, p->parts[task]);
+    if (p->job->stream) {
+        flex_stream_end();
+    }
+}
+
+/* One pass over a row; `alone`: on this thread. */
+static void run_pass(flex_fused_tile *t, uint32_t pass, flex_acc *accs, int alone)
+{
+    flex_fused_job *job = t->job;
+    flex_acc parts[MAX_PARTS][FLEX_FUSED_FOLDS];
+    pass_job p = {job, t, parts, 0, pass};
+    uint64_t n_parts = (job->length + FLEX_REDUCE_PART - 1) / FLEX_REDUCE_PART;
+    start_folds(job->f, accs);
+    for (uint64_t first = 0; first < n_parts; first += MAX_PARTS) {
+        uint64_t n = n_parts - first < MAX_PARTS ? n_parts - first : MAX_PARTS;
+        p.first = first;
+        if (!alone && n > 1) {
+            flex_parallel((uint32_t)n, part_task, &p);
+        } else {
+            for (uint64_t k = 0; k < n; k++) {
+                walk_one_part(&p, first + k, t, parts[k]);
+            }
+        }
+        for (uint64_t k = 0; k < n; k++) {
+            merge_folds(job->f, pass, accs, parts[k]);
+        }
+    }
+}
+
+static void run_row(flex_fused_tile *t, uint64_t row, int alone)
+{
+    flex_fused_job *job = t->job;
+    const flex_fused *f = job->f;
+    t->row = (int64_t)row;
+    t->n_rows = 1;
+    t->at = row * job->length;
+    place_operands(t);
+    for (uint32_t level = 0; level < f->n_levels && atomic_load(&job->fault) == 0; level++) {
+        flex_acc accs[FLEX_FUSED_FOLDS];
+        if (!row_steps(t, level)) {
+            atomic_store(&job->fault, 1);
+        }
+        if (level >= f->n_passes) {
+            continue;
+        }
+        run_pass(t, level, accs, alone);
+        for (uint32_t k = 0; k < f->n_folds; k++) {
+            const flex_fused_fold *fold = &f->folds[k];
+            if (fold->level == level) {
+                flex_acc_finish(&fold->how, (int64_t)job->length, &accs[k], t->ptr[fold->out]);
+            }
+        }
+    }
+}
+
+static void rows_task(void *ctx, uint32_t task)
+{
+    _Alignas(64) char full[FLEX_FUSED_BYTES];
+    _Alignas(64) char rows[FLEX_FUSED_ROW_SLOTS * FLEX_FUSED_ROWS * 8];
+    flex_fused_job *job = ctx;
+    flex_fused_tile t;
+    uint64_t n_rows = job->n / job->length;
+    uint64_t lo = task * job->grain;
+    uint64_t hi = n_rows - lo < job->grain ? n_rows : lo + job->grain;
+    start_tile(&t, job, full, rows);
+    for (uint64_t row = lo; row < hi; row++) {
+        run_row(&t, row, job->alone);
+    }
+    if (job->stream) {
+        flex_stream_end();
+    }
+}
+
+/* Rows longer than a tile. Many are shared out; of few, the parts are. */
+static void run_long_rows(flex_fused_job *job)
+{
+    uint64_t n_rows = job->n / job->length;
+    job->alone = n_rows >= 2 * (uint64_t)flex_thread_count() || job->length <= FLEX_REDUCE_PART;
+    if (!job->alone) {
+        job->grain = n_rows;
+        rows_task(job, 0);
+        return;
+    }
+    job->grain = job->length < job->f->grain ? job->f->grain / job->length : 1;
+    while ((n_rows - 1) / job->grain >= UINT32_MAX) {
+        job->grain *= 2;
+    }
+    flex_parallel((uint32_t)((n_rows + job->grain - 1) / job->grain), rows_task, job);
+}
+
+/* ---- a launch -------------------------------------------------------------------------------- */
+
+/* Steps over values that are the same for all positions. */
+static void run_ones(flex_fused_job *job, char (*room)[16])
+{
+    const flex_fused *f = job->f;
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        const flex_fused_value *value = &f->values[v];
+        if (value->space == BURN_FUSED_ONE) {
+            job->ones[v] = value->in_place ? job->data[value->slot] : room[value->slot];
+        }
+    }
+    for (uint32_t s = 0; s < f->n_ones; s++) {
+        const flex_fused_step *step = &f->steps[s];
+        const void *in[3] = {job->ones[step->in[0]], NULL, NULL};
+        (void)step->loop(step, job->ones[step->out], in, 1, 0);
+    }
+}
+
+/*
+ * A result is made where it belongs unless its memory is that of an operand which a later step
+ * reads, or it goes past the caches.
+ */
+static int is_direct(const flex_fused_job *job, uint32_t j)
+{
+    const flex_fused *f = job->f;
+    const flex_fused_out *o = &f->outs[j];
+    if (o->def == FLEX_FUSED_STEPS || job->stream) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < f->n_in; i++) {
+        if (job->data[i] == job->data[f->n_in + j] && f->last_use[i] > o->def) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void find_dense(flex_fused_job *job)
+{
+    const flex_fused *f = job->f;
+    for (uint32_t v = 0; v < f->n_values; v++) {
+        const flex_fused_value *value = &f->values[v];
+        if (value->in_place && value->space != BURN_FUSED_ONE) {
+            flex_fused_dense e = {(uint16_t)v, value->slot, value->space == BURN_FUSED_ROW, {0}};
+            job->dense[job->n_dense++] = e;
+        }
+    }
+    for (uint32_t j = 0; j < f->n_out; j++) {
+        if (is_direct(job, j)) {
+            flex_fused_dense e = {f->outs[j].value, (uint16_t)(f->n_in + j), 0, {0}};
+            job->dense[job->n_dense++] = e;
+            job->direct |= UINT64_C(1) << j;
+        }
+    }
+}
+
+/* Large results go past the caches, unless they overwrite an operand, whose lines are there. */
+static int wants_stream(const flex_fused_job *job)
+{
+    const flex_fused *f = job->f;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < f->n_in + (uint32_t)f->n_out; i++) {
+        bytes += job->size[i];
+    }
+    if (!flex_stream_pays(bytes * job->n)) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < f->n_in; i++) {
+        for (uint32_t j = 0; j < f->n_out; j++) {
+            if (job->data[i] == job->data[f->n_in + j]) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* Elements of a tile that need not hold whole rows: as many as the cache has room for. */
+static uint64_t free_tile(const flex_fused_job *job)
+{
+    const flex_fused *f = job->f;
+    uint64_t room = CACHE_BYTES / ((f->n_slots > 0 ? f->n_slots : 1u) * (uint64_t)f->slot_size);
+    uint64_t most = job->stream ? STREAM_TILE : MOST_TILE;
+    uint64_t tile = most;
+    while (tile > room && tile > LEAST_TILE) {
+        tile /= 2;
+    }
+    return tile;
+}
+
+/* Rows fit a tile of at most one run of a reduction. Returns whether they do. */
+static int choose_tile(flex_fused_job *job)
+{
+    const flex_fused *f = job->f;
+    uint64_t tile = free_tile(job);
+    job->tile = tile;
+    if (job->length == 0) {
+        return 1;
+    }
+    if (f->n_folds > 0 ? job->length > FLEX_FUSED_TILE : job->length > tile) {
+        job->tile = f->n_folds > 0 ? FLEX_FUSED_TILE : tile;
+        return 0;
+    }
+    uint64_t rows = tile / job->length;
+    rows = rows < 1 ? 1 : rows;
+    rows = rows > FLEX_FUSED_ROWS ? FLEX_FUSED_ROWS : rows;
+    job->tile = rows * job->length;
+    return 1;
+}
+
+/* The sizes of the launch. Returns 0 when the program cannot run on them. */
+static int measure(flex_fused_job *job, const burn_call *call)
+{
+    const flex_fused *f = job->f;
+    job->n = (uint64_t)flex_numel(flex_in(call, f->full));
+    for (uint32_t i = 0; i < f->n_in + (uint32_t)f->n_out; i++) {
+        const burn_operand *x = flex_in(call, i);
+        job->operands[i] = x;
+        job->data[i] = x->data;
+        job->size[i] = (uint8_t)flex_size(x->dtype);
+    }
+    if (f->cut != BURN_FUSED_NONE) {
+        const burn_operand *x = job->operands[f->cut];
+        int64_t run = x->rank > 0 ? x->dims[x->rank - 1] : 0;
+        job->cut = run >= LEAST_TILE / 4 ? (uint64_t)run : 0;
+    }
+    if (f->row_input != BURN_FUSED_NONE) {
+        const burn_operand *x = job->operands[f->row_input];
+        int64_t length = flex_read_i64(x->data, x->dtype);
+        if (length <= 0 || job->n % (uint64_t)length != 0) {
+            return 0;
+        }
+        job->length = (uint64_t)length;
+    }
+    return 1;
+}
+
+int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
+{
+    flex_fused_job job;
+    char room[BURN_MAX_OPERANDS][16];
+    memset(&job, 0, offsetof(flex_fused_job, data));
+    job.f = program;
+    if (!measure(&job, call)) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: rows of no length");
+    }
+    if (job.n == 0) {
+        return BURN_OK;
+    }
+    job.stream = (uint8_t)wants_stream(&job);
+    find_dense(&job);
+    run_ones(&job, room);
+    if (choose_tile(&job)) {
+        run_tiles(&job);
+    } else if (program->looks_twice) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED,
+                         "fused: var and logsumexp of rows longer than %d", FLEX_FUSED_TILE);
+    } else {
+        run_long_rows(&job);
+    }
+    if (atomic_load(&job.fault) != 0) {
+        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
+    }
+    return BURN_OK;
+}

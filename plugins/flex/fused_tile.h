@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * fused_tile.h - what a launch and a tile of a fused program know: between fused_run.c and
+ * fused_step.c.
+ *
+ * A job is a launch; all its tasks see it, and only `fault` changes. A tile belongs to a task:
+ * `ptr` says where each value of the tile lies.
+ */
+#ifndef BURN_PLUGINS_FLEX_FUSED_TILE_H
+#define BURN_PLUGINS_FLEX_FUSED_TILE_H
+
+#include "fused.h"
+
+#include <stdatomic.h>
+
+/* A value that lies in an operand: its pointer moves from tile to tile. */
+typedef struct flex_fused_dense {
+    uint16_t value;
+    uint16_t operand;
+    uint8_t by_row;
+    uint8_t zero[3];
+} flex_fused_dense;
+
+typedef struct flex_fused_job {
+    const flex_fused *f;
+    uint64_t n;      /* positions */
+    uint64_t length; /* of a row; 0: no rows */
+    uint64_t cut;    /* runs that tiles should not cross; 0: none */
+    uint64_t tile;   /* positions of a tile at most */
+    uint64_t grain;  /* positions, or long rows, per task */
+    uint64_t direct; /* bit j: output j is written by the step that makes it */
+    _Atomic int fault;
+    uint32_t n_dense;
+    uint8_t stream;
+    uint8_t alone; /* long rows: each on one thread */
+    uint8_t zero[6];
+    /* From here on filled as far as needed. */
+    char *data[BURN_MAX_OPERANDS];
+    const burn_operand *operands[BURN_MAX_OPERANDS];
+    uint8_t size[BURN_MAX_OPERANDS];
+    flex_fused_dense dense[2 * BURN_MAX_OPERANDS];
+    char *ones[FLEX_FUSED_VALUES]; /* ONE values */
+} flex_fused_job;
+
+struct flex_fused_tile {
+    flex_fused_job *job;
+    uint64_t at; /* first position */
+    uint64_t n;
+    int64_t row; /* first row */
+    uint64_t n_rows;
+    uint64_t length;
+    flex_acc *accs; /* where reductions of long rows gather; NULL: rows are whole */
+    char *full;     /* the buffers of FULL values */
+    char *ptr[FLEX_FUSED_VALUES];
+};
+
+#endif /* BURN_PLUGINS_FLEX_FUSED_TILE_H */

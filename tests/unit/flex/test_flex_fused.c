@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_flex_fused.c - fused programs have, to the last bit, the results of their ops one by one.
+ *
+ * Programs are made at random from the rows of the backend: ops, dtypes, spaces, layouts, shapes.
+ * Each op then runs as its own row on dense tensors, and every output of the program is compared.
+ * NaNs are equal to one another: which of two NaNs an addition keeps is not defined. Shapes cover
+ * tails, short rows, rows of one tile, rows in passes and in parts; threads, in-place results and
+ * faults have tests of their own.
+ */
+#include "fused_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t dtypes[] = {BURN_BOOL, BURN_U8,  BURN_I8,  BURN_U16,  BURN_I16,
+                                 BURN_U32,  BURN_I32, BURN_U64, BURN_I64,  BURN_F16,
+                                 BURN_BF16, BURN_F32, BURN_F64};
+
+static uint32_t pick(uint32_t n)
+{
+    return (uint32_t)next_random(0.0, (double)n) % n;
+}
+
+/* ---- programs at random ---------------------------------------------------------------------- */
+
+static uint8_t pick_dtype(void)
+{
+    return pick(2) == 0 ? (uint8_t)BURN_F32 : dtypes[pick((uint32_t)sizeof(dtypes))];
+}
+
+static void add_random_input(rig *r, uint8_t dtype)
+{
+    uint32_t kind = pick(8);
+    if (kind == 0) {
+        rig_immediate(r, dtype, (double)pick(5) - 1.0);
+    } else if (kind == 1) {
+        rig_input(r, dtype, BURN_FUSED_ONE, RIG_DENSE);
+    } else if (kind == 2 && r->length > 0) {
+        rig_input(r, dtype, BURN_FUSED_ROW, (rig_layout)pick(RIG_LAYOUTS));
+    } else {
+        rig_input(r, dtype, BURN_FUSED_FULL, kind < 5 ? (rig_layout)pick(RIG_LAYOUTS) : RIG_DENSE);
+    }
+}
+
+/* A value of that dtype, made now if there is none or by chance. */
+static uint16_t value_like(rig *r, uint8_t dtype)
+{
+    uint16_t found = BURN_FUSED_NONE;
+    uint32_t seen = 0;
+    for (uint16_t v = 0; v < r->n_values; v++) {
+        if (r->values[v].dtype == dtype && !r->values[v].is_length) {
+            seen++;
+            found = pick(seen) == 0 ? v : found;
+        }
+    }
+    if (found == BURN_FUSED_NONE || (r->n_steps == 0 && pick(3) == 0)) {
+        if (r->n_steps > 0) {
+            return BURN_FUSED_NONE; /* inputs come first */
+        }
+        add_random_input(r, dtype);
+        found = (uint16_t)(r->n_values - 1);
+    }
+    return found;
+}
+
+#define OP_ID(id, NAME, name) BURN_OP_##NAME,
+static const uint64_t unary_ops[] = {BURN_FOREACH_UNARY_OP(OP_ID) BURN_OP_GELU};
+static const uint64_t binary_ops[] = {BURN_FOREACH_BINARY_OP(OP_ID) BURN_OP_GELU_GRAD,
+                                      BURN_OP_RELU_GRAD};
+static const uint64_t folds[] = {BURN_OP_SUM, BURN_OP_PROD, BURN_OP_MAX, BURN_OP_MIN,
+                                 BURN_OP_MEAN, BURN_OP_ANY, BURN_OP_ALL};
+
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+
+static int takes(uint64_t op, uint8_t dtype)
+{
+    const burn_row *row = rig_row(op, 0);
+    return row != NULL && (row->slots[0].dtypes[0] >> dtype & 1) != 0;
+}
+
+static uint8_t result_of(uint64_t op, uint8_t dtype)
+{
+    const burn_row *row = rig_row(op, 0);
+    const burn_slot *out = &row->slots[row->n_slots - 1];
+    return out->same_dtype_as != 0 ? dtype : (uint8_t)BURN_BOOL;
+}
+
+static void add_gelu_form(rig *r, burn_attrs_gelu *a, uint64_t op, const void **attrs)
+{
+    (void)r;
+    memset(a, 0, sizeof(*a));
+    a->head.size = (uint32_t)sizeof(*a);
+    a->head.revision = 1;
+    a->tanh_form = pick(2);
+    *attrs = op == BURN_OP_GELU || op == BURN_OP_GELU_GRAD ? a : NULL;
+}
+
+static int is_division(uint64_t op)
+{
+    return op == BURN_OP_DIV || op == BURN_OP_REMAINDER || op == BURN_OP_FMOD ||
+           op == BURN_OP_POW;
+}
+
+static void add_elementwise(rig *r, uint16_t x)
+{
+    uint8_t dtype = r->values[x].dtype;
+    int two = pick(2) == 0;
+    uint64_t op = two ? binary_ops[pick(COUNT(binary_ops))] : unary_ops[pick(COUNT(unary_ops))];
+    uint16_t args[2] = {x, BURN_FUSED_NONE};
+    burn_attrs_gelu form;
+    const void *attrs;
+    if (!takes(op, dtype) || (is_division(op) && dtype < BURN_F16 && !r->divides)) {
+        return;
+    }
+    if (two) {
+        args[1] = value_like(r, dtype);
+        if (args[1] == BURN_FUSED_NONE) {
+            return;
+        }
+        if (pick(2) == 0) {
+            args[0] = args[1];
+            args[1] = x;
+        }
+    }
+    add_gelu_form(r, &form, op, &attrs);
+    rig_step(r, op, result_of(op, dtype), args, two ? 2 : 1, attrs, sizeof(form));
+}
+
+static void add_other(rig *r, uint16_t x)
+{
+    uint8_t dtype = r->values[x].dtype;
+    uint32_t kind = pick(4);
+    burn_attrs_cast cast;
+    uint16_t args[3] = {x, BURN_FUSED_NONE, BURN_FUSED_NONE};
+    memset(&cast, 0, sizeof(cast));
+    if (kind == 0) {
+        rig_step(r, BURN_OP_COPY, dtype, args, 1, NULL, 0);
+    } else if (kind == 1) {
+        cast.head.size = (uint32_t)sizeof(cast);
+        cast.head.revision = 1;
+        cast.dtype = pick_dtype();
+        rig_step(r, BURN_OP_CAST, (uint8_t)cast.dtype, args, 1, &cast, sizeof(cast));
+    } else if (kind == 2) {
+        args[0] = value_like(r, BURN_BOOL);
+        args[1] = x;
+        args[2] = value_like(r, dtype);
+        if (args[0] != BURN_FUSED_NONE && args[2] != BURN_FUSED_NONE) {
+            rig_step(r, BURN_OP_WHERE, dtype, args, 3, NULL, 0);
+        }
+    } else if (dtype != BURN_BOOL) {
+        for (uint16_t v = 0; v < r->n_values; v++) {
+            if (r->values[v].dtype == dtype && r->values[v].is_immediate) {
+                args[1 + pick(2)] = v;
+            }
+        }
+        rig_step(r, BURN_OP_CLAMP, dtype, args, 3, NULL, 0);
+    }
+}
+
+static void add_fold(rig *r, uint16_t x)
+{
+    uint64_t op = folds[pick(COUNT(folds))];
+    burn_attrs_axes axes;
+    if (r->length == 0 || r->n_folds == 8 || r->values[x].space != BURN_FUSED_FULL ||
+        (r->values[x].is_input && r->values[x].layout != RIG_DENSE)) {
+        return;
+    }
+    if (op == BURN_OP_MEAN && r->values[x].dtype == BURN_BOOL) {
+        return;
+    }
+    memset(&axes, 0, sizeof(axes));
+    axes.head.size = (uint32_t)sizeof(axes);
+    axes.head.revision = 1;
+    axes.n_axes = 1;
+    axes.keepdims = 1;
+    axes.axes[0] = 1;
+    r->n_folds++;
+    rig_step(r, op, result_of(op, r->values[x].dtype), &x, 1, &axes, sizeof(axes));
+}
+
+static void fill_random(rig *r, uint32_t n_steps)
+{
+    uint8_t dtype = pick_dtype();
+    rig_input(r, dtype, BURN_FUSED_FULL, RIG_DENSE);
+    for (uint32_t k = pick(4); k > 0; k--) {
+        add_random_input(r, pick(3) == 0 ? pick_dtype() : dtype);
+    }
+    for (uint32_t tries = 0; tries < 200 && r->n_steps < n_steps; tries++) {
+        uint16_t x = pick(3) == 0 ? (uint16_t)pick(r->n_values) : (uint16_t)(r->n_values - 1);
+        uint32_t kind = pick(8);
+        if (r->values[x].is_length) {
+            continue;
+        }
+        if (kind < 5) {
+            add_elementwise(r, x);
+        } else if (kind < 7) {
+            add_other(r, x);
+        } else {
+            add_fold(r, x);
+        }
+    }
+    rig_outputs(r, pick(3));
+}
+
+typedef struct shape {
+    int64_t n_rows;
+    int64_t length; /* 0: no rows, n_rows positions */
+} shape;
+
+static void check_programs(const shape *shapes, uint32_t n_shapes, uint32_t rounds)
+{
+    uint32_t ran = 0;
+    for (uint32_t k = 0; k < rounds; k++) {
+        const shape *s = &shapes[k % n_shapes];
+        rig r;
+        rig_begin(&r, s->n_rows, s->length);
+        r.divides = pick(8) == 0;
+        fill_random(&r, 1 + pick(12));
+        if (r.n_steps > 0) {
+            ran += (uint32_t)rig_check(&r);
+        }
+        rig_end(&r);
+    }
+    assert_true(ran > rounds / 2);
+}
+
+static void programs__equal_their_ops(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{1, 0},  {7, 0},    {64, 0},    {511, 0}, {2049, 0},
+                                   {24, 5}, {300, 1},  {16, 31},   {9, 33},  {6, 1000},
+                                   {2, 4096}, {130, 2}, {12345, 0}, {60, 64}};
+    check_programs(shapes, COUNT(shapes), 1400);
+}
+
+static void programs_of_long_rows__equal_their_ops(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{3, 4097}, {2, 9000}, {1, 140000}, {1, 270001}};
+    check_programs(shapes, COUNT(shapes), 120);
+}
+
+static void large_programs__equal_their_ops_with_any_threads(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{70001, 0}, {150, 700}, {2000, 40}, {9, 20000}};
+    static const uint32_t threads[] = {1, 2, 4};
+    for (uint32_t k = 0; k < COUNT(threads); k++) {
+        fixture_threads(threads[k]);
+        check_programs(shapes, COUNT(shapes), 60);
+    }
+}
+
+/* ---- by hand --------------------------------------------------------------------------------- */
+
+/* x - max, exp, sum, divide: what a softmax decomposes into. */
+static void softmax_in_one_program__equals_its_ops(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{40, 5}, {33, 1000}, {3, 5000}, {1, 200000}};
+    for (uint32_t k = 0; k < COUNT(shapes); k++) {
+        rig r;
+        rig_begin(&r, shapes[k].n_rows, shapes[k].length);
+        uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t m = rig_fold(&r, BURN_OP_MAX, x);
+        uint16_t c[2] = {x, m};
+        uint16_t d = rig_step(&r, BURN_OP_SUB, BURN_F32, c, 2, NULL, 0);
+        uint16_t e = rig_step(&r, BURN_OP_EXP, BURN_F32, &d, 1, NULL, 0);
+        uint16_t s = rig_fold(&r, BURN_OP_SUM, e);
+        uint16_t q[2] = {e, s};
+        (void)rig_step(&r, BURN_OP_DIV, BURN_F32, q, 2, NULL, 0);
+        rig_outputs(&r, 0);
+        assert_int_equal(rig_check(&r), 1);
+        rig_end(&r);
+    }
+}
+
+/* var and logsumexp look at each row twice. */
+static void var_and_logsumexp__equal_their_ops(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{40, 5}, {33, 1000}, {3, 4096}};
+    for (uint32_t k = 0; k < COUNT(shapes); k++) {
+        rig r;
+        rig_begin(&r, shapes[k].n_rows, shapes[k].length);
+        uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t v = rig_fold(&r, BURN_OP_VAR, x);
+        uint16_t l = rig_fold(&r, BURN_OP_LOGSUMEXP, x);
+        uint16_t both[2] = {v, l};
+        uint16_t b = rig_step(&r, BURN_OP_ADD, BURN_F32, both, 2, NULL, 0);
+        uint16_t all[2] = {x, b};
+        (void)rig_step(&r, BURN_OP_MUL, BURN_F32, all, 2, NULL, 0);
+        rig_outputs(&r, 3);
+        assert_int_equal(rig_check(&r), 1);
+        rig_end(&r);
+    }
+}
+
+/* The result has the memory of an operand that is read again after the result is known. */
+static void result_in_an_operands_memory__equals_a_result_elsewhere(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{5, 0}, {5000, 0}, {100000, 0}, {20, 100}, {2, 9000}};
+    for (uint32_t k = 0; k < COUNT(shapes); k++) {
+        for (uint32_t late = 0; late < 2; late++) {
+            rig r;
+            rig_begin(&r, shapes[k].n_rows, shapes[k].length);
+            uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+            uint16_t y = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+            uint16_t a[2] = {x, y};
+            uint16_t s = rig_step(&r, BURN_OP_ADD, BURN_F32, a, 2, NULL, 0);
+            uint16_t b[2] = {s, shapes[k].length > 0 ? rig_fold(&r, BURN_OP_SUM, s) : x};
+            uint16_t z = rig_step(&r, BURN_OP_MUL, BURN_F32, b, 2, NULL, 0);
+            uint16_t c[2] = {late ? y : z, z};
+            (void)rig_step(&r, BURN_OP_SUB, BURN_F32, c, 2, NULL, 0);
+            rig_outputs(&r, 0);
+            r.in_place = late ? y : x;
+            assert_int_equal(rig_check(&r), 1);
+            rig_end(&r);
+        }
+    }
+}
+
+static void division_by_zero__is_a_fault_of_the_second_row(void **state)
+{
+    (void)state;
+    rig r;
+    rig_begin(&r, 5000, 0);
+    r.divides = 1;
+    uint16_t x = rig_input(&r, BURN_I32, BURN_FUSED_FULL, RIG_DENSE);
+    uint16_t y = rig_input(&r, BURN_I32, BURN_FUSED_FULL, RIG_DENSE);
+    uint16_t a[2] = {x, y};
+    (void)rig_step(&r, BURN_OP_DIV, BURN_I32, a, 2, NULL, 0);
+    rig_outputs(&r, 0);
+    for (int64_t i = 0; i < 5000; i++) {
+        put(&r.values[y].operand, i, 3.0);
+    }
+    assert_int_equal(rig_run(&r, 0), BURN_E_UNSUPPORTED);
+    assert_int_equal(rig_run(&r, 1), BURN_OK);
+    put(&r.values[y].operand, 4321, 0.0);
+    assert_int_equal(rig_run(&r, 1), BURN_E_DATA);
+    rig_end(&r);
+}
+
+/* Nothing to do, and rows of no length. */
+static void empty_programs__write_nothing(void **state)
+{
+    (void)state;
+    rig r;
+    rig_begin(&r, 0, 0);
+    uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    (void)rig_step(&r, BURN_OP_EXP, BURN_F32, &x, 1, NULL, 0);
+    rig_outputs(&r, 0);
+    assert_int_equal(rig_check(&r), 1);
+    rig_end(&r);
+    rig_begin(&r, 0, 8);
+    x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    (void)rig_fold(&r, BURN_OP_SUM, x);
+    rig_outputs(&r, 0);
+    assert_int_equal(rig_check(&r), 1);
+    rig_end(&r);
+}
+
+/* A sum of an operand that is not dense would be cut in other places than the single op's. */
+static void sum_of_a_strided_operand__is_refused(void **state)
+{
+    (void)state;
+    rig r;
+    rig_begin(&r, 10, 10);
+    uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_TURNED);
+    (void)rig_fold(&r, BURN_OP_SUM, x);
+    rig_outputs(&r, 0);
+    assert_int_equal(rig_run(&r, 0), BURN_E_UNSUPPORTED);
+    assert_non_null(strstr(fixture_error.text, "not dense"));
+    rig_end(&r);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(softmax_in_one_program__equals_its_ops),
+        cmocka_unit_test(var_and_logsumexp__equal_their_ops),
+        cmocka_unit_test(result_in_an_operands_memory__equals_a_result_elsewhere),
+        cmocka_unit_test(division_by_zero__is_a_fault_of_the_second_row),
+        cmocka_unit_test(empty_programs__write_nothing),
+        cmocka_unit_test(sum_of_a_strided_operand__is_refused),
+        cmocka_unit_test(programs__equal_their_ops),
+        cmocka_unit_test(programs_of_long_rows__equal_their_ops),
+        cmocka_unit_test(large_programs__equal_their_ops_with_any_threads),
+    };
+    if (argc < 3 || fixture_open(argv[1], argv[2]) != 0) {
+        return 77;
+    }
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    fixture_close();
+    return failed;
+}
