@@ -46,6 +46,29 @@ BURN_API int32_t burn_grads_set_var(burn_grads *grads, const burn_var *var, burn
                                     burn_err *err);
 BURN_API void burn_grads_free(burn_grads *grads);
 
+/* ---- keeping less: values that are made again in backward ------------------------------- */
+
+/*
+ * What the history keeps for backward. BALANCED: results of recorded ops that are one pass over
+ * memory (pointwise ops, views, BURN_OP_LIGHT) are not kept but made again from what they came
+ * from, at most 8 ops deep, unless that is more than they are themselves. Gradients have the same
+ * bits. Concerns calls from here on, of all threads; histories that are there stay as they are.
+ */
+enum { BURN_RECOMPUTE_NONE = 0, BURN_RECOMPUTE_BALANCED = 1 };
+BURN_API int32_t burn_device_set_recompute(burn_device *device, uint32_t strategy, burn_err *err);
+BURN_API uint32_t burn_device_recompute(const burn_device *device);
+/*
+ * Between these, on any device and with any strategy, this thread's history keeps what comes from
+ * outside only: everything else is run again, once, when backward needs it. Work with effects
+ * (updates of variables) is not, its results are kept. `outputs` are what goes on from here and is
+ * kept: tensors or NULL. Pairs within a pair have no effect. A tensor that still has a handle still
+ * has its memory: end the scopes of temporaries (burn_scope_end_with) to free it. BURN_E_STATE
+ * without a begin.
+ */
+BURN_API void burn_recompute_begin(void);
+BURN_API int32_t burn_recompute_end(burn_tensor *const *outputs, uint32_t n_outputs,
+                                    burn_err *err);
+
 /* ---- variables ------------------------------------------------------------------------- */
 
 /* A variable with that first value; tracked when `device` is an autodiff handle and it is float.

@@ -86,7 +86,9 @@ enum {
 enum {
     BURN_OP_MINIMAL = 1,   /* a backend with all minimal ops trains an MLP and a CNN */
     BURN_OP_PRIMITIVE = 2, /* has no decomposition, on purpose */
-    BURN_OP_INTERNAL = 4   /* made by gradients only, not called by applications */
+    BURN_OP_INTERNAL = 4,  /* made by gradients only, not called by applications */
+    BURN_OP_LIGHT = 8 /* one pass over memory, as pointwise ops: BURN_RECOMPUTE_BALANCED runs it
+                         again rather than keep what it gave */
 };
 
 /*

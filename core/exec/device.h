@@ -46,6 +46,7 @@ typedef struct burni_device {
     struct burni_snapshot *snapshots; /* points that shared blocks wait for, newest first */
     uint64_t next_snapshot;
     uint32_t window;
+    _Atomic uint32_t recompute; /* BURN_RECOMPUTE_*; rows_version grows when it changes */
     pthread_t opener;          /* the thread that opens it */
     struct burni_device *next; /* in the list of those that are being opened */
 } burni_device;

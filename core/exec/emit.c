@@ -516,8 +516,9 @@ static int32_t no_row(const burni_emission *e, const burni_resolved *resolved, b
 static uint32_t overwritable(const burni_emission *e)
 {
     uint32_t moved = 0;
-    /* A check tells what the inputs were. */
-    int kept = e->taped || e->thread->capture != NULL || burni_checks(e->thread);
+    /* A check tells what the inputs were; a recipe runs the call on them again. */
+    int kept = e->taped || e->thread->capture != NULL || burni_checks(e->thread) ||
+               (e->thread->watch & BURNI_WATCH_RECOMPUTE) != 0;
     for (uint32_t i = 0; i < e->n_in && i < 32 && !kept; i++) {
         const burn_tensor *t = e->in[i];
         if ((e->moved >> i & 1) != 0 && e->used[i] == t &&
@@ -700,6 +701,9 @@ static int32_t run_watched(burni_emission *e, burn_err *err)
     int32_t rc = run_op(e, (int)e->taped, err);
     if (rc == BURN_OK && e->op->view) {
         burni_explain_view(e);
+    }
+    if (rc == BURN_OK && !e->taped) {
+        burni_recipe_record(e); /* else the tape has done it */
     }
     burni_check_end(check, e, rc);
     return rc;

@@ -148,6 +148,9 @@ static int learn(burni_stream *stream, const burni_op *op, burn_tensor *const *i
         return 0;
     }
     fast->key = key;
+    fast->tapes = op->def.vjp != NULL && burn_dtype_class(dtypes[n_in]) == BURN_CLASS_FLOAT &&
+                  atomic_load_explicit(&stream->device->recompute, memory_order_relaxed) ==
+                      BURN_RECOMPUTE_NONE;
     fast->resolved = r;
     fast->immediates = mask;
     for (uint32_t i = 0; i <= n_in; i++) {
@@ -316,8 +319,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
         return 0;
     }
     int taped = tracked && tape_wanted(thread, op, in, n_in);
-    if (taped &&
-        (op->def.vjp == NULL || burn_dtype_class(fast->operands[n_in].dtype) != BURN_CLASS_FLOAT)) {
+    if (taped && !fast->tapes) {
         return 0;
     }
     burn_tensor *t = make_output(thread, lead, fast, n_in);

@@ -48,14 +48,16 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
 
 /* 1 when the call must be recorded. (tape.c) */
 int burni_wants_tape(const burni_emission *e);
+/* Lets the outputs know how they are made again, where that is wanted. (recipe.c) */
+void burni_recipe_record(burni_emission *e);
 /* Records it: hangs a node from the outputs. */
 int32_t burni_tape(burni_emission *e, burn_err *err);
 
 /* Shapes and dtypes of the outputs from `meta`, which is filled. */
 int32_t burni_emit_infer(burni_emission *e, burn_err *err);
 
-/* A reference to an input that a node keeps; a scalar is kept in the dtype that the op took it in.
- * NULL when memory is short. */
+/* A reference to an input that a node keeps, or a ghost of what can be made again; a scalar is kept
+ * in the dtype that the op took it in. NULL when memory is short. */
 burn_tensor *burni_saved_input(burni_thread *thread, burn_tensor *t, uint8_t dtype,
                                const uint64_t bits[2]);
 

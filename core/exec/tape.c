@@ -4,16 +4,29 @@
  *
  * Recording follows the operands. Gradient i names the inputs and outputs that it needs; the node
  * keeps the union over the gradients that are wanted, so multiplying by a constant keeps one
- * operand. Saved outputs are detached aliases.
+ * operand. Saved outputs are detached aliases. Of values that can be made again it keeps ghosts.
  */
 #include "base/error.h"
 #include "exec/emit_private.h"
+#include "tensor/recipe.h"
 
 #include <string.h>
+
+static burn_tensor *ghost_of(burni_thread *thread, const burn_tensor *t, int tracked)
+{
+    burn_tensor *ghost = burni_ghost_new(thread, t, tracked);
+    if (ghost != NULL) {
+        atomic_fetch_add_explicit(&t->recipe->asked, 1, memory_order_relaxed);
+    }
+    return ghost;
+}
 
 burn_tensor *burni_saved_input(burni_thread *thread, burn_tensor *t, uint8_t dtype,
                                const uint64_t bits[2])
 {
+    if (__builtin_expect(burni_has_recipe(t), 0)) {
+        return ghost_of(thread, t, 1);
+    }
     if (t->kind != BURN_IMMEDIATE || t->dtype == dtype) {
         return burni_handle_ref(t);
     }
@@ -68,7 +81,9 @@ static int save(burni_emission *e, burni_node *node, uint32_t saves)
         if ((saves & BURN_SAVE_OUT(j)) == 0) {
             continue;
         }
-        node->saved_out[j] = burni_handle_alias(e->thread, e->out[j], 0);
+        node->saved_out[j] = burni_has_recipe(e->out[j])
+                                 ? ghost_of(e->thread, e->out[j], 0)
+                                 : burni_handle_alias(e->thread, e->out[j], 0);
         if (node->saved_out[j] == NULL) {
             return 0;
         }
@@ -102,6 +117,7 @@ int32_t burni_tape(burni_emission *e, burn_err *err)
         memcpy(node->attrs, e->attrs, e->attrs_size);
     }
     memcpy(node->out_meta, e->out_meta, e->n_out * sizeof(burn_meta));
+    burni_recipe_record(e);
     if (!save(e, node, saves)) {
         burni_node_unref(node);
         return burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", e->op->def.name);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "exec/emit.h"
 #include "exec/var.h"
+#include "grad/recompute.h"
 #include "loader/lent.h"
 #include "ops/registry.h"
 
@@ -49,6 +50,7 @@ typedef struct pass {
     uint32_t *index; /* 1 + position */
     uint32_t index_size;
     uint32_t flags;
+    burni_rerun rerun; /* values that were not kept */
     burn_grads *result;
     burn_err *err;
 } pass;
@@ -272,20 +274,64 @@ static void accumulate(pass *p, burni_node *node, uint32_t out_index, burn_tenso
     *slot = burni_handle_ref(g);
 }
 
+/* What was saved for a vjp, made again if it was not kept. */
+static int32_t saved_value(pass *p, const burni_node *node, burn_tensor *saved, burn_tensor **out)
+{
+    *out = saved;
+    if (!burni_is_ghost(saved)) {
+        return BURN_OK;
+    }
+    burn_tensor *value = burni_rerun_value(&p->rerun, saved, node->op->def.name, p->err);
+    if (value == NULL) {
+        return p->err->code;
+    }
+    *out = value;
+    if ((p->flags & BURN_GRAD_CREATE) == 0) {
+        return BURN_OK;
+    }
+    /* What is recorded now sees the history of the first time, and need not keep it either. */
+    burn_tensor *t = burni_handle_alias(p->thread, value, 1);
+    if (t == NULL) {
+        return burni_fail(p->err, BURN_E_NO_MEMORY, "backward: out of host memory");
+    }
+    burni_recipe_attach(t, saved->out_index, saved->recipe);
+    t->node = saved->node != NULL ? burni_node_ref(saved->node) : NULL;
+    *out = t;
+    return BURN_OK;
+}
+
 /* A saved output takes its place on the tape again while its vjp runs. */
-static burn_tensor *reattached(const pass *p, burni_node *node, uint32_t j)
+static int32_t saved_output(pass *p, burni_node *node, uint32_t j, burn_tensor **out)
 {
     burn_tensor *saved = node->saved_out[j];
-    if (saved == NULL || (p->flags & BURN_GRAD_CREATE) == 0) {
-        return saved;
+    int32_t rc = saved_value(p, node, saved, out);
+    if (rc != BURN_OK || saved == NULL || (p->flags & BURN_GRAD_CREATE) == 0) {
+        return rc;
     }
-    burn_tensor *t = burni_handle_alias(p->thread, saved, 1);
-    if (t == NULL) {
-        return saved;
+    burn_tensor *t = burni_is_ghost(saved) ? *out : burni_handle_alias(p->thread, saved, 1);
+    if (t != NULL) {
+        t->node = burni_node_ref(node);
+        t->out_index = j;
+        *out = t;
     }
-    t->node = burni_node_ref(node);
-    t->out_index = j;
-    return t;
+    return BURN_OK;
+}
+
+/* The operands that the vjp gets: handles, or NULL where nothing was saved. */
+static int32_t saved_values(pass *p, burni_node *node, burn_value **in, burn_value **out)
+{
+    burn_tensor *t = NULL;
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < node->n_in && rc == BURN_OK; i++) {
+        rc = saved_value(p, node, node->saved_in[i], &t);
+        in[i] = (burn_value *)(void *)t;
+    }
+    for (uint32_t j = 0; j < node->n_out && rc == BURN_OK; j++) {
+        rc = saved_output(p, node, j, &t);
+        out[j] = (burn_value *)(void *)t;
+    }
+    burni_rerun_settle(&p->rerun);
+    return rc;
 }
 
 static int32_t run_vjp(pass *p, visit *v)
@@ -300,18 +346,20 @@ static int32_t run_vjp(pass *p, visit *v)
     burn_value *grad_out[BURN_MAX_OPERANDS];
     burn_value *grad_in[BURN_MAX_OPERANDS];
     uint8_t wanted[BURN_MAX_OPERANDS];
+    int32_t rc = saved_values(p, node, in, out);
+    if (rc != BURN_OK) {
+        return rc;
+    }
     for (uint32_t i = 0; i < node->n_in; i++) {
-        in[i] = (burn_value *)(void *)node->saved_in[i];
         wanted[i] = node->edges[i].node != NULL;
         grad_in[i] = NULL;
     }
     for (uint32_t j = 0; j < node->n_out; j++) {
-        out[j] = (burn_value *)(void *)reattached(p, node, j);
         grad_out[j] = (burn_value *)(void *)grads_of(v)[j];
     }
     burn_vjp a = {sizeof(a), node->n_in, node->n_out, node->attrs_size, in,         out,
                   grad_out,  wanted,     node->in_meta, grad_in,        node->attrs};
-    int32_t rc = burni_plugin_code(def->vjp(&builder, &a));
+    rc = burni_plugin_code(def->vjp(&builder, &a));
     if (rc != BURN_OK) {
         return burni_fail(p->err, rc, "%s: its gradient failed: %s", def->name,
                           burn_status_text(rc));
@@ -374,7 +422,7 @@ static int32_t visit_node(pass *p, visit *v)
     }
     if (rc == BURN_OK && (p->flags & (BURN_GRAD_RETAIN | BURN_GRAD_CREATE)) == 0) {
         atomic_store(&node->used, 1);
-        burni_node_drop_saved(node);
+        burni_rerun_drop_saved(&p->rerun, node);
     }
     return rc;
 }
@@ -404,6 +452,7 @@ static int keep_leaf(pass *p, visit *v)
 
 static void end_pass(pass *p)
 {
+    burni_rerun_end(&p->rerun);
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t n_out = n_outputs(p->visits[i].node);
         for (uint32_t j = 0; j < n_out; j++) {
@@ -518,7 +567,12 @@ burn_grads *burn_backward(burn_tensor *t, burn_tensor *seed, uint32_t flags, bur
         (void)burni_fail(err, BURN_E_NO_MEMORY, "backward: out of host memory");
         return NULL;
     }
-    pass p = {.thread = thread, .device = t->device, .flags = flags, .result = result, .err = err};
+    pass p = {.thread = thread,
+              .device = t->device,
+              .flags = flags,
+              .rerun = {.thread = thread},
+              .result = result,
+              .err = err};
     int recording = (flags & BURN_GRAD_CREATE) != 0;
     burn_scope_begin();
     thread->no_grad += !recording;

@@ -119,7 +119,8 @@ static int32_t check_counts(const check *c)
     if (d->revision == 0) {
         return wrong(c, "revision 0; the first is 1");
     }
-    const uint32_t known = BURN_OP_MINIMAL | BURN_OP_PRIMITIVE | BURN_OP_INTERNAL;
+    const uint32_t known = BURN_OP_MINIMAL | BURN_OP_PRIMITIVE | BURN_OP_INTERNAL |
+                           BURN_OP_LIGHT;
     if ((d->flags & ~known) != 0 || d->effect > BURN_EFFECT_HOST ||
         d->fuse > BURN_FUSE_EPILOGUE_HOST) {
         return wrong(c, "flags 0x%x, effect %u or fuse %u are not known", d->flags, d->effect,

@@ -141,6 +141,7 @@ const burn_op_def burn_op_def_dropout = {
     .n_in = 4,
     .n_out = 1,
     .roles = dropout_roles,
+    .flags = BURN_OP_LIGHT,
     .effect = BURN_EFFECT_RANDOM,
     .infer = dropout_infer,
     .vjp = dropout_vjp,

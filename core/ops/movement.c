@@ -169,6 +169,7 @@ static const burn_role cat_roles[] = {
 
 const burn_op_def burn_op_def_cat = {
     BURNI_DEF(CAT, cat),
+    .flags = BURN_OP_LIGHT,
     .summary = "Tensors one after the other along an axis",
     .n_in = 1,
     .n_out = 1,
@@ -340,6 +341,7 @@ static const burn_attr pad_attrs[] = {
 
 const burn_op_def burn_op_def_pad = {
     BURNI_DEF(PAD, pad),
+    .flags = BURN_OP_LIGHT,
     .summary = "A frame of one value around a tensor",
     .n_in = 2,
     .n_out = 1,

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "tensor/recipe.h"
 
 #include <burn/plugin.h>
 #include <stdio.h>
@@ -205,6 +206,9 @@ void burni_handle_free(burn_tensor *t)
     }
     if (t->cause != NULL) {
         burni_cause_unref(t->cause);
+    }
+    if (__builtin_expect(t->flags & BURNI_RECIPE, 0)) {
+        burni_recipe_unref(t->recipe);
     }
     burni_thread *thread = burni_thread_current;
     if (thread == NULL) {

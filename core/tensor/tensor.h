@@ -83,7 +83,8 @@ typedef struct burni_node burni_node;
 
 enum {
     BURNI_CONTIGUOUS = 1, /* dense and row-major */
-    BURNI_MOVED = 2       /* burn_move: the next call consumes it */
+    BURNI_MOVED = 2,      /* burn_move: the next call consumes it */
+    BURNI_RECIPE = 4      /* `recipe` says how it is made again: the tape need not keep it */
 };
 
 struct burn_tensor {
@@ -100,6 +101,7 @@ struct burn_tensor {
     int64_t numel;
     burni_node *node;   /* NULL: not tracked */
     burni_cause *cause; /* not NULL: failed at the call */
+    struct burni_recipe *recipe; /* where BURNI_RECIPE is set (recipe.h) */
     int64_t dims[BURN_MAX_RANK];
     union {
         int64_t strides[BURN_MAX_RANK];
@@ -158,7 +160,8 @@ enum {
     BURNI_WATCH_DECOMPOSE = 1, /* decompositions are taken where there are rows (tests) */
     BURNI_WATCH_DISPATCH = 2,  /* exec/explain.h */
     BURNI_WATCH_NAN = 4,       /* exec/check.h */
-    BURNI_WATCH_COMPARE = 8
+    BURNI_WATCH_COMPARE = 8,
+    BURNI_WATCH_RECOMPUTE = 16 /* within burn_recompute_begin and _end: results get recipes */
 };
 /* What threads that start later watch. */
 extern _Atomic uint32_t burni_watch_all;
@@ -179,6 +182,7 @@ typedef struct burni_thread {
     uint32_t no_grad;
     uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
     uint32_t nested;      /* decompositions inside each other */
+    uint32_t recompute;   /* burn_recompute_begin without its end */
     burni_cause *endless; /* they were too many: what is emitted fails until the outermost ends */
     uint32_t watch; /* BURNI_WATCH_*; not 0: pointwise ops take the long way, where it is looked */
     uint32_t math;  /* BURN_MATH_*, for calls from here on */
