@@ -23,7 +23,11 @@ enum {
     BURN_EXPLAIN_ROW = 1,        /* a kernel: `served` is its name */
     BURN_EXPLAIN_DECOMPOSED = 2, /* other ops: `served` are their names */
     BURN_EXPLAIN_VIEW = 3,       /* no work */
-    BURN_EXPLAIN_FAILED = 4      /* an error at the call: `why` */
+    BURN_EXPLAIN_FAILED = 4,     /* an error at the call: `why` */
+    /* Calls that waited and ran as one: `operands` are their names, `served` is the kernel; or they
+     * ran one by one although they fit each other, `served` is "" and `why` says it. These calls
+     * were counted before, each as its own. */
+    BURN_EXPLAIN_FUSED = 5
 };
 
 typedef struct burn_explain_entry {

@@ -52,7 +52,7 @@ void burni_devices_unlock(void)
 static int32_t read_window(uint32_t *out, burn_err *err)
 {
     const char *text = burni_loader_option("WINDOW");
-    *out = 1;
+    *out = BURNI_WINDOW_AUTO;
     if (text == NULL || strcmp(text, "auto") == 0) {
         return BURN_OK;
     }

@@ -387,7 +387,7 @@ static uint64_t hash_call(const burni_emission *e, const burn_call *call, uint32
 /* Others may add to it meanwhile. */
 static void log_entry(const burn_explain_entry *entry)
 {
-    static const char *const kinds[] = {"?", "by", "made of", "a view", "failed"};
+    static const char *const kinds[] = {"?", "by", "made of", "a view", "failed", "in one pass by"};
     (void)pthread_mutex_lock(&lock);
     const burn_explain_entry e = *entry;
     (void)pthread_mutex_unlock(&lock);
@@ -570,6 +570,33 @@ void burni_frame_close(burni_thread *thread, burni_frame *frame)
     thread->frame = frame->outer;
     if (frame->entry != NULL && log_wanted) {
         log_entry(frame->entry);
+    }
+}
+
+void burni_explain_fused(burni_thread *thread, const char *names, const char *served,
+                         const char *why)
+{
+    if (!watched(thread)) {
+        return;
+    }
+    uint64_t hash = hash_text(hash_text(BURN_EXPLAIN_FUSED, names), served);
+    (void)pthread_mutex_lock(&lock);
+    burn_explain_head *head = atomic_load(&table);
+    burn_explain_entry *entry = find_entry(head, hash_text(hash, why));
+    int first = 0;
+    if (entry == NULL) {
+        head->lost++;
+    } else {
+        first = entry->calls++ == 0;
+        entry->kind = BURN_EXPLAIN_FUSED;
+        (void)snprintf(entry->op, sizeof(entry->op), "burn.fused");
+        (void)snprintf(entry->operands, sizeof(entry->operands), "%s", names);
+        (void)snprintf(entry->served, sizeof(entry->served), "%s", served);
+        (void)snprintf(entry->why, sizeof(entry->why), "%s", why);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    if (first && log_wanted) {
+        log_entry(entry);
     }
 }
 

@@ -106,47 +106,66 @@ static int is_plain(const burni_launch *launch, uint32_t i)
     return o->offset == 0 && o->layout == BURN_LAYOUT_CONTIGUOUS;
 }
 
+/* Other operands may lie in input i's memory only where each element is read before it is written:
+ * by the same element of a pointwise op. Tells how many operands are that storage. */
+static int is_safe(const burni_launch *launch, uint32_t i, int by_position, uint32_t *out_uses)
+{
+    uint32_t uses = 0;
+    int safe = 1;
+    for (uint32_t k = 0; k < launch->n_in; k++) {
+        if (launch->storages[k] == launch->storages[i]) {
+            uses++;
+            safe &= k == i || (by_position && is_plain(launch, k));
+        }
+    }
+    *out_uses = uses;
+    return safe;
+}
+
+static void lend(burni_storage *in, burni_storage *out)
+{
+    out->block = in->block;
+    out->buffer = in->buffer;
+    out->buffer_offset = in->buffer_offset;
+    out->host = in->host;
+    in->block = NULL;
+}
+
+/* May output `out` take the memory of input i? */
+static int may_take(const burni_launch *launch, uint32_t i, const burni_storage *out,
+                    int by_position)
+{
+    const burni_storage *in = launch->storages[i];
+    if (!has_bit(launch->resolved->in_place_mask, i) || in == NULL || burni_is_var(in) ||
+        in->block == NULL || in->block->bytes < out->bytes || in->fault != NULL ||
+        !is_plain(launch, i)) {
+        return 0;
+    }
+    uint32_t uses = 0;
+    if (!is_safe(launch, i, by_position, &uses)) {
+        return 0;
+    }
+    uint64_t refs = atomic_load_explicit(&in->refs, memory_order_acquire);
+    int last_handle = has_bit(launch->moved, i) && refs == 1 && uses == 1;
+    if (!last_handle && !has_bit(launch->dying, i)) {
+        return 0;
+    }
+    return in->device->synchronous || (in->writer == out->writer && !in->foreign);
+}
+
 /* Hands the memory of a dying input to output 0 where the row allows it; the input, or NULL. */
 static burni_storage *reuse_input(const burni_launch *launch)
 {
     burni_storage *out = launch->storages[launch->n_in];
-    uint32_t mask = launch->resolved->in_place_mask;
-    if (mask == 0 || launch->n_out != 1 || out == NULL || out->block != NULL) {
+    if (launch->resolved->in_place_mask == 0 || launch->n_out != 1 || out == NULL ||
+        out->block != NULL) {
         return NULL;
     }
     for (uint32_t i = 0; i < launch->n_in; i++) {
-        burni_storage *in = launch->storages[i];
-        if (!has_bit(mask, i) || in == NULL || burni_is_var(in) || in->block == NULL ||
-            in->block->bytes < out->bytes || in->fault != NULL || !is_plain(launch, i)) {
-            continue;
+        if (may_take(launch, i, out, (int)launch->op->pointwise)) {
+            lend(launch->storages[i], out);
+            return launch->storages[i];
         }
-        /* Other operands may lie in the same memory only where each element is read before it is
-         * written: by the same element of a pointwise op. */
-        uint64_t uses = 0;
-        int safe = 1;
-        for (uint32_t k = 0; k < launch->n_in; k++) {
-            if (launch->storages[k] == in) {
-                uses++;
-                safe &= k == i || (launch->op->pointwise && is_plain(launch, k));
-            }
-        }
-        if (!safe) {
-            continue;
-        }
-        uint64_t refs = atomic_load_explicit(&in->refs, memory_order_acquire);
-        int last_handle = has_bit(launch->moved, i) && refs == 1 && uses == 1;
-        if (!last_handle && refs != uses * BURNI_RECORD_REF) {
-            continue;
-        }
-        if (!in->device->synchronous && (in->writer != out->writer || in->foreign)) {
-            continue;
-        }
-        out->block = in->block;
-        out->buffer = in->buffer;
-        out->buffer_offset = in->buffer_offset;
-        out->host = in->host;
-        in->block = NULL;
-        return in;
     }
     return NULL;
 }
@@ -381,7 +400,7 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
 static int32_t refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
                        burn_err *err)
 {
-    if (rc == BURN_E_UNSUPPORTED && (stream->window <= 1 || burni_fallback_runs(stream))) {
+    if (rc == BURN_E_UNSUPPORTED && (!launch->waited || burni_fallback_runs(stream))) {
         return rc;
     }
     if (rc == BURN_E_UNSUPPORTED && launch->op->def.decompose != NULL) {
@@ -402,6 +421,61 @@ static inline void begin_error(burn_err *err)
     err->code = 0;
     err->op = 0;
     err->backend_code = 0;
+}
+
+/* Elements of an operand. */
+static uint64_t numel(const burn_operand *o)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < o->rank; d++) {
+        n *= (uint64_t)o->dims[d];
+    }
+    return n;
+}
+
+/* A fused call's outputs take the memory of dying inputs of their size, each once; `lent[j]` is
+ * whose memory output j has. */
+static void reuse_for_all(const burni_launch *launch, burni_storage **lent)
+{
+    for (uint32_t j = 0; j < launch->n_out; j++) {
+        burni_storage *out = launch->storages[launch->n_in + j];
+        const burn_operand *z = &launch->operands[launch->n_in + j];
+        lent[j] = NULL;
+        for (uint32_t i = 0; i < launch->n_in && launch->dying != 0 && lent[j] == NULL; i++) {
+            const burn_operand *x = &launch->operands[i];
+            int same_place = x->kind == BURN_TENSOR && numel(x) == numel(z) &&
+                             burn_dtype_size(x->dtype) == burn_dtype_size(z->dtype);
+            if (out->block == NULL && same_place && may_take(launch, i, out, 1)) {
+                lend(launch->storages[i], out);
+                lent[j] = launch->storages[i];
+            }
+        }
+    }
+}
+
+int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+{
+    uint64_t vars = 0;
+    burni_storage *lent[BURN_MAX_OPERANDS];
+    if (launch->resolved->workspace_bytes > 0 || look_at_inputs(launch, &vars) != NULL) {
+        return BURN_E_UNSUPPORTED;
+    }
+    burn_err err;
+    begin_error(&err);
+    reuse_for_all(launch, lent);
+    int32_t rc = back_outputs(stream, launch, &err);
+    if (rc == BURN_OK) {
+        rc = launch_bound(stream, launch, vars, operands, NULL, &err);
+        stream->n_launched++;
+    }
+    for (uint32_t j = 0; j < launch->n_out && rc != BURN_OK; j++) {
+        burni_storage *out = launch->storages[launch->n_in + j];
+        if (lent[j] != NULL && out->block != NULL) {
+            lent[j]->block = out->block;
+            out->block = NULL;
+        }
+    }
+    return rc;
 }
 
 int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
@@ -444,14 +518,15 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
 
 /*
  * The short way, for the many small calls of a program that waits for nothing: a device that has
- * finished when the kernel returns, window 1, one output of its own, no workspace, inputs that are
- * fine and nobody's variables. 0: the long way is needed, and nothing was done.
+ * finished when the kernel returns, nothing that waits, one output of its own, no workspace, inputs
+ * that are fine and nobody's variables. 0: the long way is needed, and nothing was done.
  */
 static int is_short(const burni_stream *stream, const burni_launch *launch)
 {
     uint32_t n_in = launch->n_in;
     if (burni_stream_way(stream) != 0 || launch->n_out != 1 || launch->storages[n_in] == NULL ||
-        (launch->moved | launch->overwrite) != 0 || launch->resolved->workspace_bytes > 0) {
+        (launch->moved | launch->dying | launch->overwrite) != 0 ||
+        launch->resolved->workspace_bytes > 0) {
         return 0;
     }
     for (uint32_t i = 0; i < n_in; i++) {

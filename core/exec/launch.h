@@ -2,8 +2,8 @@
 /*
  * launch.h - running one launch on its stream.
  *
- * A launch comes from a call (window 1), from a record, or from a decomposition that takes a
- * record's place. The caller is the stream's owner, or holds its lock.
+ * A launch comes from a call that runs at once, from a record, from a group of records, or from a
+ * decomposition that takes a record's place. The caller is the stream's owner, or holds its lock.
  */
 #ifndef BURN_CORE_EXEC_LAUNCH_H
 #define BURN_CORE_EXEC_LAUNCH_H
@@ -16,6 +16,9 @@
  * `operands` are bound to memory; after an error they are as before.
  */
 int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands);
+/* The same, but a failure is the answer, and the outputs are as before: nothing is marked. What may
+ * be overwritten are inputs that lie as an output does, element by element. */
+int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands);
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);

@@ -43,7 +43,7 @@ typedef struct burni_fast {
     uint64_t key;
     const burni_resolved *resolved;
     uint32_t immediates; /* bit i: input i is one */
-    uint32_t tapes;      /* it may be recorded here: it has a gradient, nothing is made again */
+    uint32_t tapes;      /* a tracked call may be recorded the short way, too */
     uint8_t sizes[BURNI_FAST_IN + 1]; /* bytes of an element */
     burn_operand operands[BURNI_FAST_IN + 1];
 } burni_fast;

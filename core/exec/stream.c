@@ -12,16 +12,26 @@
 #include "exec/fallback.h"
 #include "exec/fault.h"
 #include "exec/launch.h"
+#include "exec/plan.h"
 #include "exec/profile.h"
+#include "exec/record.h"
 
 #include <string.h>
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
+/* The owner's thread, and nothing waits: nobody else has anything to do here. */
+static int is_mine_and_idle(const burni_stream *stream, const burni_thread *me)
+{
+    return stream->window == BURNI_WINDOW_AUTO && me != NULL &&
+           me->streams[stream->device->index] == stream && !stream->defers;
+}
+
 int burni_stream_lock(burni_stream *stream)
 {
     burni_thread *me = burni_thread_current;
-    if (stream->window <= 1 || (me != NULL && me->holding == stream)) {
+    if (stream->window == 1 || (me != NULL && me->holding == stream) ||
+        is_mine_and_idle(stream, me)) {
         return 0;
     }
     (void)pthread_mutex_lock(&stream->lock);
@@ -157,177 +167,66 @@ static void storage_dead(burni_storage *s)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Records of up to this many bytes are recycled by the stream. */
-#define SMALL_RECORD 1600u
-
-static size_t record_size(const burni_launch *launch)
+/* Runs the first `count` records, of which nobody sees some. The lock is held. */
+static void run_records(burni_stream *stream, uint32_t count, int may_plan)
 {
-    uint32_t n = launch->n_in + launch->n_out;
-    return sizeof(burni_record) + n * (sizeof(burn_operand) + sizeof(burni_storage *)) +
-           (size_t)n * 2 * BURN_MAX_RANK * sizeof(int64_t) + n * 16u + launch->attrs_size + 16;
-}
-
-static burni_record *record_new(burni_stream *stream, const burni_launch *launch)
-{
-    size_t size = record_size(launch);
-    burni_record *r = NULL;
-    if (size <= SMALL_RECORD && stream->free_records != NULL) {
-        r = stream->free_records;
-        stream->free_records = r->next;
-        return r;
-    }
-    r = burni_alloc(size <= SMALL_RECORD ? SMALL_RECORD : size);
-    if (r != NULL) {
-        r->size_class = size <= SMALL_RECORD;
-    }
-    return r;
-}
-
-static void copy_operand(burn_operand *to, const burn_operand *from, char **p)
-{
-    *to = *from;
-    int64_t *dims = (int64_t *)(void *)*p;
-    int64_t *strides = dims + BURN_MAX_RANK;
-    for (uint32_t d = 0; d < from->rank; d++) {
-        dims[d] = from->dims[d];
-        strides[d] = from->strides[d];
-    }
-    to->dims = dims;
-    to->strides = strides;
-    *p += 2 * BURN_MAX_RANK * sizeof(int64_t);
-    if (from->kind == BURN_IMMEDIATE) {
-        memcpy(*p, from->data, 16);
-        to->data = *p;
-        *p += 16;
-    }
-}
-
-/* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
- * FAILED, which says nothing of the records that come after it; this count does. */
-static void count_write(burni_storage *s, int32_t change)
-{
-    uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) + (uint32_t)change;
-    atomic_store_explicit(&s->writes, now, memory_order_release);
-}
-
-/* Copies a launch and takes references: from here on the record keeps its storages alive. */
-static void fill_record(burni_stream *stream, burni_record *r, const burni_launch *launch)
-{
-    uint32_t n = launch->n_in + launch->n_out;
-    r->launch = *launch;
-    burni_resolved_hold(launch->resolved);
-    char *p = (char *)(r + 1);
-    r->launch.operands = (burn_operand *)(void *)p;
-    p += n * sizeof(burn_operand);
-    r->launch.storages = (burni_storage **)(void *)p;
-    p += n * sizeof(burni_storage *);
-    for (uint32_t i = 0; i < n; i++) {
-        copy_operand(&r->launch.operands[i], &launch->operands[i], &p);
-        burni_storage *s = launch->storages[i];
-        r->launch.storages[i] = s;
-        if (s != NULL) {
-            burni_storage_ref(s, BURNI_RECORD_REF);
-        }
-    }
-    if (launch->attrs_size > 0) {
-        memcpy(p, launch->attrs, launch->attrs_size);
-        r->launch.attrs = p;
-    }
-    for (uint32_t j = 0; j < launch->n_out; j++) {
-        burni_storage *s = launch->storages[launch->n_in + j];
-        if (s == NULL) {
-            continue;
-        }
-        count_write(s, 1);
-        atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
-        /* A failed variable stays so for the records before this one, which may heal it. */
-        if (atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_FAILED) {
-            atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
-        }
-    }
-    r->launch.moved = 0;
-}
-
-static void release_record(burni_stream *stream, burni_record *r)
-{
-    burni_resolved_let_go(r->launch.resolved);
-    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
-        if (r->launch.storages[i] != NULL) {
-            if (i >= r->launch.n_in) {
-                count_write(r->launch.storages[i], -1);
-            }
-            burni_storage_unref(r->launch.storages[i], BURNI_RECORD_REF);
-        }
-    }
-    if (r->size_class) {
-        r->next = stream->free_records;
-        stream->free_records = r;
-    } else {
-        burni_free(r);
-    }
-}
-
-/* Nobody but dead records can see its outputs, and it has no effect. */
-static int is_dead(const burni_record *r)
-{
-    if (r->launch.op->def.effect > BURN_EFFECT_RANDOM) {
-        return 0;
-    }
-    for (uint32_t j = 0; j < r->launch.n_out; j++) {
-        burni_storage *s = r->launch.storages[r->launch.n_in + j];
-        if (s != NULL && atomic_load_explicit(&s->refs, memory_order_acquire) != BURNI_RECORD_REF) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* Drops dead records, newest first, so that what only they needed dies with them. */
-static void drop_dead(burni_stream *stream)
-{
-    uint32_t kept = stream->n_records;
-    for (uint32_t i = stream->n_records; i-- > 0;) {
-        burni_record *r = stream->records[i];
-        if (is_dead(r)) {
-            release_record(stream, r);
+    uint8_t alive[BURNI_MAX_WINDOW];
+    uint8_t needed[BURNI_MAX_WINDOW];
+    burni_records_needed(stream, count, alive, needed);
+    burni_plan *plan =
+        count > 1 ? burni_plan_for(stream, count, alive, needed, may_plan) : NULL;
+    for (uint32_t i = count; i-- > 0;) {
+        if (!needed[i]) {
+            burni_record_done(stream, stream->records[i]);
             stream->n_dropped++;
-        } else {
-            stream->records[--kept] = r;
         }
     }
-    uint32_t n = stream->n_records - kept;
-    memmove(stream->records, stream->records + kept, n * sizeof(stream->records[0]));
-    stream->n_records = n;
-}
-
-/* Runs the first `count` records. The lock is held. */
-static void run_records(burni_stream *stream, uint32_t count)
-{
-    if (count > stream->n_records) {
-        count = stream->n_records;
+    if (plan != NULL) {
+        burni_plan_run(stream, plan);
     }
     for (uint32_t i = 0; i < count; i++) {
         burni_record *r = stream->records[i];
-        int32_t rc = burni_launch_run(stream, &r->launch, r->launch.operands);
-        (void)rc;
-        release_record(stream, r);
+        if (plan == NULL && needed[i]) {
+            r->launch.dying = burni_record_dying(stream, r);
+            (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+            burni_record_done(stream, r);
+        }
+        burni_record_free(stream, r);
     }
     memmove(stream->records, stream->records + count,
             (stream->n_records - count) * sizeof(stream->records[0]));
     stream->n_records -= count;
 }
 
+static int is_mine(const burni_stream *stream)
+{
+    const burni_thread *me = burni_thread_current;
+    return me != NULL && me->streams[stream->device->index] == stream;
+}
+
 void burni_stream_drain(burni_stream *stream)
 {
-    if (stream->window <= 1) {
+    if (stream->window == 1 || burni_fallback_runs(stream)) {
         return;
     }
     int locked = burni_stream_lock(stream);
-    if (locked) {
-        drop_dead(stream);
-        run_records(stream, stream->n_records);
+    if (locked && stream->n_records > 0) {
+        run_records(stream, stream->n_records, 1);
     }
     burni_stream_unlock(stream, locked);
+}
+
+void burni_stream_cut(burni_stream *stream)
+{
+    burni_stream_drain(stream);
+    if (stream->sequence == NULL || !is_mine(stream) || burni_fallback_runs(stream)) {
+        return;
+    }
+    int locked = burni_stream_lock(stream);
+    burni_sequence_cut(stream->sequence);
+    burni_stream_unlock(stream, locked);
+    stream->defers = 0;
+    burni_thread_current->open_sequences &= ~(UINT64_C(1) << stream->device->index);
 }
 
 void burni_storage_launch(burni_storage *s)
@@ -358,35 +257,109 @@ static int32_t take_over(burni_stream *stream, const burni_launch *launch, burn_
     return rc;
 }
 
+/* What other threads' streams still have to do to the operands. */
+static void drain_writers(const burni_stream *stream, const burni_launch *launch)
+{
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        burni_stream *writer = s != NULL ? s->writer : NULL;
+        if (writer != NULL && writer != stream) {
+            burni_storage_launch(s);
+        }
+    }
+}
+
+/* Keeps the launch, whose link has been added to the sequence. The lock is held. */
+static int32_t keep(burni_stream *stream, const burni_launch *launch, const uint32_t *slots,
+                    burn_err *err)
+{
+    int32_t rc = take_over(stream, launch, err);
+    burni_record *r = rc == BURN_OK ? burni_record_new(stream, launch, slots) : NULL;
+    if (r == NULL) {
+        return rc != BURN_OK ? rc : BURN_E_NO_MEMORY;
+    }
+    r->chain = stream->sequence->chain;
+    stream->records[stream->n_records++] = r;
+    return BURN_OK;
+}
+
+static int32_t append_waiting(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    uint32_t slots[BURN_MAX_OPERANDS];
+    int locked = burni_stream_lock(stream);
+    if (burni_sequence_is_full(stream->sequence, launch)) {
+        run_records(stream, stream->n_records, 0);
+        burni_sequence_cut(stream->sequence);
+    } else if (stream->n_records >= stream->window) {
+        /* Where the older half ends differs from time to time: a plan would not serve again. */
+        run_records(stream, stream->n_records / 2 + 1, 0);
+    }
+    burni_sequence_add(stream->sequence, launch, slots);
+    int32_t rc = keep(stream, launch, slots, err);
+    burni_stream_unlock(stream, locked);
+    return rc;
+}
+
+/* Another way than the one that was seen before: what waits runs, and this call as well. */
+static int32_t leave_known(burni_stream *stream, const burni_launch *launch)
+{
+    burni_stream_drain(stream);
+    stream->defers = 0;
+    burni_sequence_learn(stream->sequence);
+    return burni_launch_run_now(stream, launch, launch->operands);
+}
+
+static int32_t append_auto(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    burni_sequence *q = stream->sequence;
+    uint32_t slots[BURN_MAX_OPERANDS];
+    int locked = burni_stream_lock(stream);
+    if (q->length >= BURNI_MAX_WINDOW || burni_sequence_is_full(q, launch)) {
+        if (stream->n_records > 0) {
+            run_records(stream, stream->n_records, 1);
+        }
+        burni_sequence_cut(q);
+    }
+    burni_sequence_add(q, launch, slots);
+    burni_thread_current->open_sequences |= UINT64_C(1) << stream->device->index;
+    int known = burni_sequence_is_known(q);
+    int32_t rc = BURN_OK;
+    if (known && !stream->defers) {
+        /* From here on others may look for records. */
+        stream->defers = 1;
+        locked = burni_stream_lock(stream);
+    }
+    if (known) {
+        rc = keep(stream, launch, slots, err);
+    }
+    burni_stream_unlock(stream, locked);
+    if (known) {
+        return rc;
+    }
+    if (stream->defers) {
+        return leave_known(stream, launch);
+    }
+    burni_sequence_learn(q);
+    return burni_launch_run_now(stream, launch, launch->operands);
+}
+
 int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err)
 {
-    if (stream->window <= 1) {
+    if (stream->window == 1) {
         return burni_launch_run_now(stream, launch, launch->operands);
     }
     if (burni_fallback_runs(stream)) {
         return burni_launch_run(stream, launch, launch->operands);
     }
-    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
-        burni_storage *s = launch->storages[i];
-        if (s != NULL && s->writer != NULL && s->writer != stream) {
-            burni_storage_launch(s);
+    if (stream->sequence == NULL) {
+        stream->sequence = burni_sequence_new();
+        if (stream->sequence == NULL) {
+            return BURN_E_NO_MEMORY;
         }
     }
-    int locked = burni_stream_lock(stream);
-    if (stream->n_records >= stream->window) {
-        drop_dead(stream);
-        if (stream->n_records >= stream->window) {
-            run_records(stream, stream->n_records / 2 + 1);
-        }
-    }
-    int32_t rc = take_over(stream, launch, err);
-    burni_record *r = rc == BURN_OK ? record_new(stream, launch) : NULL;
-    if (r != NULL) {
-        fill_record(stream, r, launch);
-        stream->records[stream->n_records++] = r;
-    }
-    burni_stream_unlock(stream, locked);
-    return rc != BURN_OK || r != NULL ? rc : BURN_E_NO_MEMORY;
+    drain_writers(stream, launch);
+    return stream->window == BURNI_WINDOW_AUTO ? append_auto(stream, launch, err)
+                                               : append_waiting(stream, launch, err);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -421,7 +394,7 @@ int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *
 
 int32_t burni_stream_finish(burni_stream *stream, burn_err *err)
 {
-    burni_stream_drain(stream);
+    burni_stream_cut(stream);
     if (stream->device->synchronous) {
         return BURN_OK;
     }
@@ -467,7 +440,7 @@ static void thread_exit(burni_thread *thread)
         if (s == NULL || atomic_load(&s->device->closed)) {
             continue;
         }
-        burni_stream_drain(s);
+        burni_stream_cut(s);
         if (s->n_open_faults > 0) {
             burn_err err = BURN_ERR_INIT;
             (void)burni_stream_look_at_faults(s, &err);
@@ -479,8 +452,17 @@ static void thread_exit(burni_thread *thread)
     }
 }
 
+static void scopes_ended(burni_thread *thread)
+{
+    for (uint64_t rest = thread->open_sequences; rest != 0; rest &= rest - 1) {
+        burni_stream *stream = thread->streams[__builtin_ctzll(rest)];
+        burni_stream_cut(stream);
+    }
+}
+
 __attribute__((constructor)) static void install_hooks(void)
 {
     burni_hooks_table.storage_dead = storage_dead;
     burni_hooks_table.thread_exit = thread_exit;
+    burni_hooks_table.scopes_ended = scopes_ended;
 }

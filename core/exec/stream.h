@@ -2,12 +2,14 @@
 /*
  * stream.h - where the records of one thread on one device wait, and how they run.
  *
- * One path for both modes: a call fills a launch, `burni_stream_append` runs it at once when the
- * window is 1 and keeps a copy (a record) otherwise. Records run in order at a read, a sync, a full
- * window (its older half) or when another thread needs one of their outputs; records that nobody
- * can read any more are dropped. A stream's lock guards its records; it is taken by the owner when
- * it appends or runs, and by a consumer that drains it. Locks never nest: a consumer drains before
- * it touches its own stream.
+ * One path for all modes: a call fills a launch, `burni_stream_append` runs it at once or keeps a
+ * copy (a record). Window 1 runs each at once; window N keeps up to N; auto keeps those of a
+ * sequence that was seen before (sequence.h) and runs new ones at once. Records run at a read, a
+ * sync, a full window (of N its older half), the end of the outermost scope (auto only) or when
+ * another thread needs one of their outputs: by a plan (plan.h) where there is one, else in order.
+ * Records that nobody can see are dropped. A stream's lock guards its records; it is taken by the owner when it
+ * appends or runs, and by a consumer that drains it. Locks never nest: a consumer drains before it
+ * touches its own stream.
  */
 #ifndef BURN_CORE_EXEC_STREAM_H
 #define BURN_CORE_EXEC_STREAM_H
@@ -17,6 +19,7 @@
 #include "loader/lent.h"
 
 #define BURNI_MAX_WINDOW 1024
+#define BURNI_WINDOW_AUTO 0 /* calls of a known sequence wait, others run at once */
 
 /* A call that is ready but for memory: `operands[i]` describes, `storages[i]` will hold. */
 typedef struct burni_launch {
@@ -28,18 +31,16 @@ typedef struct burni_launch {
     uint32_t n_out;
     uint32_t math;
     uint32_t moved;     /* bit i: input i's handle was handed over: its storage may be taken */
+    uint32_t dying;     /* bit i: nobody sees input i's storage any more: it may be taken */
     uint32_t overwrite; /* bit i: input i is overwritten without being read */
+    uint32_t waited;    /* it is a record's: its outputs are promised */
     uint64_t tag;
     burn_operand *operands;
     burni_storage **storages; /* NULL for immediates and absent operands */
 } burni_launch;
 
-typedef struct burni_record {
-    burni_launch launch; /* its arrays lie behind this struct */
-    uint32_t size_class;
-    uint32_t zero;
-    struct burni_record *next; /* free list */
-} burni_record;
+typedef struct burni_record burni_record; /* record.h */
+#define BURNI_RECORD_CLASSES 2
 
 typedef struct burni_fault {
     _Atomic uint32_t refs;
@@ -72,8 +73,12 @@ typedef struct burni_stream {
     _Atomic uint32_t way; /* BURNI_WAY_*: how kernels are launched */
     uint32_t zero;
     struct burni_lane *_Atomic lane; /* of whoever takes times (profile.h), or NULL */
+    uint32_t defers; /* in window auto: calls wait; the owner's own */
+    uint32_t zero_two;
     burni_record *records[BURNI_MAX_WINDOW];
-    burni_record *free_records;
+    burni_record *free_records[BURNI_RECORD_CLASSES];
+    struct burni_sequence *sequence; /* NULL until the first call that is not in window 1 */
+    struct burni_plans *plans;       /* plan.h; NULL until there is one */
     burni_cache cache;
     burni_resolver resolver; /* the owner's */
     burni_resolver others;   /* of whoever expands a record (fallback.h), under the lock */
@@ -121,13 +126,15 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
 int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err);
 
 /* The lock of a stream that other threads may drain: around everything that touches its records,
- * its cache or its queue. Takes nothing when the window is 1 or the thread holds it already; 1 when
- * it must be given back. */
+ * its cache or its queue. Takes nothing when the thread holds it already, or is the owner while
+ * nothing waits: window 1, or auto and the sequence is new. 1 when it must be given back. */
 int burni_stream_lock(burni_stream *stream);
 void burni_stream_unlock(burni_stream *stream, int locked);
 
 /* Runs everything pending on a stream, whoever owns it. [any] */
 void burni_stream_drain(burni_stream *stream);
+/* The same at a point that ends sequences: a read, a sync, the end of the outermost scope. */
+void burni_stream_cut(burni_stream *stream);
 
 /* Makes sure a storage was launched: drains its writer when it is pending elsewhere or here. */
 void burni_storage_launch(burni_storage *storage);

@@ -182,6 +182,7 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     if (stream == NULL) {
         return err->code;
     }
+    burni_stream_cut(stream);
     uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
     uint64_t point = 0;
     int done = 0;

@@ -130,7 +130,7 @@ burn_tensor *burn_var_get(const burn_var *var)
 /* Everything that other threads' streams still have to run on this device. */
 static void drain_others(burni_device *device, const burni_stream *mine)
 {
-    if (device->window <= 1) {
+    if (device->window == 1) {
         return;
     }
     (void)pthread_mutex_lock(&device->lock);

@@ -80,6 +80,9 @@ static void derive(burni_op *op)
     for (uint32_t i = 0; i < d->n_in; i++) {
         op->simple = op->simple && plain_tensor_role(&d->roles[i]);
     }
+    for (uint32_t a = 0; a < d->n_attrs; a++) {
+        op->has_dims |= d->attrs[a].klass == BURN_ATTR_DIM;
+    }
 }
 
 static void add_core_ops(void)

@@ -26,6 +26,8 @@ typedef struct burni_op {
     uint32_t view;
     uint32_t differentiable; /* some output may carry a gradient */
     uint32_t simple;         /* two plain tensor inputs of one dtype, one output: the short way */
+    uint32_t has_dims;       /* some attribute is a size of an output */
+    uint32_t zero;
 } burni_op;
 
 /* NULL when there is none. */

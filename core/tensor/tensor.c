@@ -249,6 +249,7 @@ burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *devi
     s->bytes = bytes;
     s->cause = NULL;
     s->fault = NULL;
+    s->serial = ++thread->storage_serial;
     return s;
 }
 

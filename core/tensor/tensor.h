@@ -75,7 +75,7 @@ typedef struct burni_storage {
     _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
     _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
     _Atomic uint32_t writes;   /* records that will write it; a variable may have several */
-    uint32_t zero;
+    uint32_t serial;           /* tells it from earlier ones at its address */
     struct burni_storage *next; /* free list */
 } burni_storage;
 
@@ -196,6 +196,9 @@ typedef struct burni_thread {
     struct burni_capture *capture;
     struct burni_frame *frame; /* what calls belong to, when they are watched (exec/emit.h) */
     struct burni_stream *streams[BURNI_MAX_DEVICES];
+    uint64_t open_sequences; /* bit i: streams[i] has seen calls since its last cut */
+    uint32_t storage_serial; /* of the last storage made */
+    uint32_t zero;
     struct burni_lane *places; /* where times of its tags go (exec/profile.h), or NULL */
 } burni_thread;
 
@@ -215,6 +218,7 @@ static inline burni_thread *burni_thread_get(void)
 typedef struct burni_hooks {
     void (*storage_dead)(burni_storage *storage); /* gives its memory back */
     void (*thread_exit)(burni_thread *thread);    /* flushes and returns streams */
+    void (*scopes_ended)(burni_thread *thread);   /* the outermost scope's temporaries are gone */
 } burni_hooks;
 extern burni_hooks burni_hooks_table;
 

@@ -147,6 +147,9 @@ void burn_scope_end_with(burn_tensor *const *results, uint32_t n)
             results[i]->scope_slot = thread->n_items;
         }
     }
+    if (thread->n_marks == 0 && thread->open_sequences != 0) {
+        burni_hooks_table.scopes_ended(thread);
+    }
 }
 
 void burn_scope_end(void)
@@ -165,6 +168,9 @@ void burn_scope_flush(void)
     burni_thread *thread = burni_thread_current;
     if (thread != NULL && thread->n_marks == 0) {
         release_down_to(thread, 0);
+        if (thread->open_sequences != 0) {
+            burni_hooks_table.scopes_ended(thread);
+        }
     }
 }
 

@@ -160,7 +160,9 @@ static void counts__of_all_entries_are_those_of_the_head(void **state)
     uint64_t calls = 0;
     uint64_t copies = 0;
     for (uint32_t i = 0; i < t->n_entries; i++) {
-        calls += burn_explain_at(t, i)->calls;
+        /* Calls that ran as one were counted before, each as its own. */
+        int fused = burn_explain_at(t, i)->kind == BURN_EXPLAIN_FUSED;
+        calls += fused ? 0 : burn_explain_at(t, i)->calls;
         copies += burn_explain_at(t, i)->copies;
     }
     assert_int_equal(calls + t->lost, t->calls);

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * group.c - the program of a group, its row, and its run. See group.h.
+ *
+ * The program is built once, from the members' ops and from which operand is whose result. At
+ * each run operands are copied from the members' records, since these hold today's sizes, offsets
+ * and scalars. To let another sort of op into groups: a sort of step in burn/fused.h, its place
+ * here and in plan.c, where it is decided who may join whom.
+ */
+#include "exec/group.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/launch.h"
+#include "graph/fused.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+typedef struct making {
+    burni_stream *stream;
+    const burni_member *members;
+    uint32_t n;
+    uint32_t n_in;
+    uint32_t n_row_uses;
+    uint32_t may_stop;
+    burni_group_input inputs[BURN_MAX_OPERANDS];
+    uint16_t values[BURN_MAX_OPERANDS];             /* of the inputs, in the builder */
+    uint16_t results[BURN_FUSED_MAX_STEPS];         /* of the members */
+    burni_group_input row_uses[BURN_MAX_OPERANDS];
+    burni_fused_builder builder;
+} making;
+
+static const burni_record *record_of(const making *m, uint32_t member)
+{
+    return m->stream->records[m->members[member].record];
+}
+
+static uint32_t result_slot(const burni_record *r)
+{
+    return r->slots[r->launch.n_in];
+}
+
+/* Which member's result an operand is, or `n`. */
+static uint32_t maker_of(const making *m, uint32_t before, uint32_t slot)
+{
+    for (uint32_t k = 0; k < before; k++) {
+        if (result_slot(record_of(m, k)) == slot) {
+            return k;
+        }
+    }
+    return m->n;
+}
+
+static int same_view(const burn_operand *a, const burn_operand *b)
+{
+    size_t size = a->rank * sizeof(int64_t);
+    return a->offset == b->offset && a->rank == b->rank && a->dtype == b->dtype &&
+           a->layout == b->layout && memcmp(a->dims, b->dims, size) == 0 &&
+           memcmp(a->strides, b->strides, size) == 0;
+}
+
+static const burn_operand *operand_of(const making *m, const burni_group_input *in)
+{
+    return &m->stream->records[in->record]->launch.operands[in->operand];
+}
+
+/* An operand that comes from outside, as a value of the program; each view of a storage once. */
+static uint16_t outside(making *m, uint32_t member, uint32_t i, uint8_t space)
+{
+    const burni_record *r = record_of(m, member);
+    const burn_operand *o = &r->launch.operands[i];
+    int is_tensor = o->kind == BURN_TENSOR;
+    for (uint32_t k = 0; k < m->n_in && is_tensor; k++) {
+        const burni_record *other = m->stream->records[m->inputs[k].record];
+        if (other->slots[m->inputs[k].operand] == r->slots[i] &&
+            m->builder.inputs[k].space == space &&
+            same_view(operand_of(m, &m->inputs[k]), o)) {
+            return m->values[k];
+        }
+    }
+    if (m->n_in == BURN_MAX_OPERANDS) {
+        return BURN_FUSED_NONE;
+    }
+    uint16_t value = burni_fused_add_input(&m->builder, o->dtype,
+                                           is_tensor ? space : (uint8_t)BURN_FUSED_ONE, !is_tensor);
+    m->inputs[m->n_in].record = m->members[member].record;
+    m->inputs[m->n_in].operand = i;
+    m->inputs[m->n_in].slot_uses = 0;
+    m->values[m->n_in++] = value;
+    return value;
+}
+
+static uint16_t argument(making *m, uint32_t member, uint32_t i)
+{
+    const burni_record *r = record_of(m, member);
+    const burn_operand *o = &r->launch.operands[i];
+    const burni_member *self = &m->members[member];
+    uint8_t space = self->reduces ? (uint8_t)BURN_FUSED_FULL : self->space;
+    if (o->kind == BURN_ABSENT) {
+        return BURN_FUSED_NONE;
+    }
+    uint32_t maker = r->slots[i] == BURNI_SLOT_NONE ? m->n : maker_of(m, member, r->slots[i]);
+    if (maker == m->n) {
+        return outside(m, member, i, space);
+    }
+    if (m->members[maker].space == BURN_FUSED_ROW && space == BURN_FUSED_FULL &&
+        m->n_row_uses < BURN_MAX_OPERANDS) {
+        m->row_uses[m->n_row_uses].record = self->record;
+        m->row_uses[m->n_row_uses++].operand = i;
+    }
+    return m->results[maker];
+}
+
+static void add_member(making *m, uint32_t member)
+{
+    const burni_member *self = &m->members[member];
+    const burni_launch *launch = &record_of(m, member)->launch;
+    uint16_t args[BURN_FUSED_MAX_ARGS];
+    burn_attrs_axes axes;
+    const void *attrs = launch->attrs;
+    uint32_t attrs_size = launch->attrs_size;
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        args[i] = argument(m, member, i);
+        m->may_stop |= burn_dtype_class(launch->operands[i].dtype) != BURN_CLASS_FLOAT;
+    }
+    if (self->reduces) {
+        const burn_attrs_axes *given = launch->attrs;
+        burni_fused_row_axes(&axes, given->correction);
+        attrs = &axes;
+        attrs_size = sizeof(axes);
+    }
+    m->results[member] =
+        burni_fused_add_step(&m->builder, launch->op->def.id, launch->operands[launch->n_in].dtype,
+                             self->space, args, launch->n_in, attrs, attrs_size);
+    if (self->written) {
+        (void)burni_fused_add_output(&m->builder, m->results[member]);
+    }
+}
+
+/* How many operands of members are the storage of each input. */
+static void count_uses(making *m)
+{
+    for (uint32_t k = 0; k < m->n_in; k++) {
+        uint32_t slot = m->stream->records[m->inputs[k].record]->slots[m->inputs[k].operand];
+        for (uint32_t member = 0; member < m->n && slot != BURNI_SLOT_NONE; member++) {
+            const burni_record *r = record_of(m, member);
+            for (uint32_t i = 0; i < r->launch.n_in; i++) {
+                m->inputs[k].slot_uses += r->slots[i] == slot;
+            }
+        }
+    }
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+typedef struct bound {
+    burn_operand operands[BURN_MAX_OPERANDS];
+    burni_storage *storages[BURN_MAX_OPERANDS];
+    int64_t length[2]; /* of a row */
+    uint32_t n_in;
+    uint32_t dying;
+} bound;
+
+static const int64_t no_sizes[1] = {1};
+static const int64_t no_strides[1] = {0};
+
+static void bind_length(bound *b, int64_t length)
+{
+    burn_operand *o = &b->operands[b->n_in];
+    memset(o, 0, sizeof(*o));
+    b->length[0] = length;
+    b->length[1] = 0;
+    o->data = b->length;
+    o->dims = no_sizes;
+    o->strides = no_strides;
+    o->kind = BURN_IMMEDIATE;
+    o->dtype = BURN_I64;
+    o->layout = BURN_LAYOUT_CONTIGUOUS;
+    b->storages[b->n_in++] = NULL;
+}
+
+static void bind_operands(const burni_stream *stream, const burni_group *g, int64_t length,
+                          bound *b)
+{
+    b->n_in = 0;
+    b->dying = 0;
+    for (uint32_t k = 0; k < g->n_in; k++) {
+        const burni_group_input *in = &g->inputs[k];
+        const burni_record *r = stream->records[in->record];
+        b->operands[k] = r->launch.operands[in->operand];
+        b->storages[k] = r->launch.storages[in->operand];
+        if (k < 32 && b->storages[k] != NULL && !g->may_stop) {
+            uint32_t slot = r->slots[in->operand];
+            b->dying |= (uint32_t)burni_slot_dies(stream, slot, in->slot_uses) << k;
+        }
+    }
+    b->n_in = g->n_in;
+    if (g->has_rows) {
+        bind_length(b, length);
+    }
+    for (uint32_t j = 0; j < g->n_out; j++) {
+        const burni_launch *launch = &stream->records[g->outputs[j]]->launch;
+        b->operands[b->n_in + j] = launch->operands[launch->n_in];
+        b->storages[b->n_in + j] = launch->storages[launch->n_in];
+    }
+}
+
+static const burni_resolved *find_row(burni_stream *stream, const burni_group *g, int64_t length)
+{
+    bound b;
+    burn_call call;
+    bind_operands(stream, g, length, &b);
+    memset(&call, 0, sizeof(call));
+    call.struct_size = sizeof(call);
+    call.operand_stride = sizeof(burn_operand);
+    call.n_in = b.n_in;
+    call.n_out = g->n_out;
+    call.operands = b.operands;
+    call.attrs = g->program;
+    call.attrs_size = g->program_size;
+    return burni_resolve(&stream->others, stream->device, burni_op_find(BURN_OP_FUSED), &call,
+                         NULL);
+}
+
+/* Sizes of today: positions and, where there are rows, their length. 0: they do not fit. */
+static int measure(const burni_stream *stream, const burni_group *g, int64_t *out_n,
+                   int64_t *out_length)
+{
+    int64_t n = -1;
+    int64_t length = 0;
+    for (uint32_t k = 0; k < g->n_members; k++) {
+        const burni_launch *launch = &stream->records[g->members[k].record]->launch;
+        int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
+        if (g->members[k].reduces) {
+            int64_t taken = burni_operand_numel(&launch->operands[0]);
+            int64_t own = made > 0 ? taken / made : 0;
+            if (own == 0 || (length != 0 && own != length) || (n >= 0 && n != taken)) {
+                return 0;
+            }
+            length = own;
+            n = taken;
+        } else if (g->members[k].space == BURN_FUSED_FULL) {
+            if (n >= 0 && n != made) {
+                return 0;
+            }
+            n = made;
+        }
+    }
+    for (uint32_t k = 0; k < g->n_members; k++) {
+        const burni_launch *launch = &stream->records[g->members[k].record]->launch;
+        int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
+        if (g->members[k].space == BURN_FUSED_ROW && (length == 0 || made != n / length)) {
+            return 0;
+        }
+    }
+    for (uint32_t k = 0; k < g->n_row_uses; k++) {
+        const burni_group_input *use = &g->row_uses[k];
+        const burn_operand *o = &stream->records[use->record]->launch.operands[use->operand];
+        int all_rows = o->rank == 2 && o->dims[1] == length && o->strides[0] == 1 &&
+                       o->strides[1] == 0;
+        int one_row = o->layout == BURN_LAYOUT_SCALAR && n == length;
+        if (!all_rows && !one_row) {
+            return 0;
+        }
+    }
+    *out_n = n;
+    *out_length = length;
+    return n > 0;
+}
+
+static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t program_size)
+{
+    size_t size = m->n * sizeof(burni_member) +
+                  (m->n_in + m->n_row_uses) * sizeof(burni_group_input) +
+                  (n_out + 1u) / 2 * 2 * sizeof(uint32_t) + program_size;
+    burni_group *g = burni_calloc(1, sizeof(*g) + size);
+    if (g == NULL) {
+        return NULL;
+    }
+    char *p = (char *)g->memory;
+    g->members = (burni_member *)(void *)p;
+    p += m->n * sizeof(burni_member);
+    g->inputs = (burni_group_input *)(void *)p;
+    p += m->n_in * sizeof(burni_group_input);
+    g->row_uses = (burni_group_input *)(void *)p;
+    p += m->n_row_uses * sizeof(burni_group_input);
+    g->outputs = (uint32_t *)(void *)p;
+    p += (n_out + 1u) / 2 * 2 * sizeof(uint32_t);
+    g->program = p;
+    return g;
+}
+
+static burni_group *freeze(making *m, char *why)
+{
+    _Alignas(8) char program[BURN_FUSED_MAX_BYTES];
+    uint32_t size = burni_fused_finish(&m->builder, program, sizeof(program));
+    burni_group *g = size > 0 ? group_memory(m, m->n, size) : NULL;
+    if (g == NULL) {
+        (void)snprintf(why, 64, size > 0 ? "no memory" : "too long for one program");
+        return NULL;
+    }
+    g->n_members = m->n;
+    g->n_in = m->n_in;
+    g->n_row_uses = m->n_row_uses;
+    g->may_stop = m->may_stop;
+    g->program_size = size;
+    memcpy(g->members, m->members, m->n * sizeof(g->members[0]));
+    memcpy(g->inputs, m->inputs, m->n_in * sizeof(g->inputs[0]));
+    memcpy(g->row_uses, m->row_uses, m->n_row_uses * sizeof(g->row_uses[0]));
+    memcpy(g->program, program, size);
+    for (uint32_t k = 0; k < m->n; k++) {
+        g->has_rows |= m->members[k].space == BURN_FUSED_ROW;
+        if (m->members[k].written) {
+            g->outputs[g->n_out++] = m->members[k].record;
+        }
+    }
+    return g;
+}
+
+burni_group *burni_group_make(burni_stream *stream, const burni_member *members, uint32_t n,
+                              char *why)
+{
+    making m;
+    m.stream = stream;
+    m.members = members;
+    m.n = n;
+    m.n_in = 0;
+    m.n_row_uses = 0;
+    m.may_stop = 0;
+    burni_fused_begin(&m.builder);
+    uint32_t has_rows = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        add_member(&m, k);
+        has_rows |= members[k].space == BURN_FUSED_ROW;
+    }
+    if (has_rows) {
+        burni_fused_set_row_input(&m.builder,
+                                  burni_fused_add_input(&m.builder, BURN_I64, BURN_FUSED_ONE, 1));
+    }
+    count_uses(&m);
+    burni_group *g = freeze(&m, why);
+    int64_t positions = 0;
+    int64_t length = 0;
+    if (g == NULL || !measure(stream, g, &positions, &length)) {
+        burni_free(g);
+        return NULL;
+    }
+    const burni_resolved *row = find_row(stream, g, length);
+    if (row == NULL || row->row == NULL || row->copy_mask != 0) {
+        (void)snprintf(why, 64, "%.63s", row != NULL ? row->why : "no memory");
+        burni_free(g);
+        return NULL;
+    }
+    burni_resolved_hold(row);
+    g->resolved = row;
+    return g;
+}
+
+void burni_group_free(burni_group *group)
+{
+    if (group != NULL) {
+        burni_resolved_let_go(group->resolved);
+        burni_free(group);
+    }
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static int32_t run_fused(burni_stream *stream, const burni_group *g)
+{
+    bound b;
+    int64_t n = 0;
+    int64_t length = 0;
+    if (!measure(stream, g, &n, &length)) {
+        return BURN_E_UNSUPPORTED;
+    }
+    bind_operands(stream, g, length, &b);
+    const burni_launch *last = &stream->records[g->members[g->n_members - 1].record]->launch;
+    burni_launch launch;
+    memset(&launch, 0, sizeof(launch));
+    launch.op = g->resolved->op;
+    launch.resolved = g->resolved;
+    launch.attrs = g->program;
+    launch.attrs_size = g->program_size;
+    launch.n_in = b.n_in;
+    launch.n_out = g->n_out;
+    launch.dying = b.dying;
+    launch.tag = last->tag;
+    launch.operands = b.operands;
+    launch.storages = b.storages;
+    return burni_launch_try(stream, &launch, b.operands);
+}
+
+void burni_group_run(burni_stream *stream, const burni_group *group)
+{
+    int32_t rc = run_fused(stream, group);
+    for (uint32_t k = 0; k < group->n_members; k++) {
+        burni_record *r = stream->records[group->members[k].record];
+        if (rc != BURN_OK) {
+            r->launch.dying = burni_record_dying(stream, r);
+            (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+        }
+        burni_record_done(stream, r);
+    }
+}

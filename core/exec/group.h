@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * group.h - records that run as one `burn.fused` call.
+ *
+ * A group is made from records that plan.c found to fit; its program, its operands and the row
+ * that runs it are remembered by number. Where something is in the way at run time (an input that
+ * failed, sizes that no longer fit each other, a kernel that refuses) the records run one by one,
+ * so errors and values are those of single calls. Under the stream's lock.
+ */
+#ifndef BURN_CORE_EXEC_GROUP_H
+#define BURN_CORE_EXEC_GROUP_H
+
+#include "exec/record.h"
+
+#include <burn/fused.h>
+
+/* One member, in the order of the records. */
+typedef struct burni_member {
+    uint32_t record;
+    uint8_t space;    /* of its result: BURN_FUSED_FULL or ROW */
+    uint8_t reduces;  /* it is a reduction: its input is FULL */
+    uint8_t written;  /* somebody outside of the group needs its result */
+    uint8_t zero;
+} burni_member;
+
+/* An operand of the fused call: that of some member. */
+typedef struct burni_group_input {
+    uint32_t record;
+    uint32_t operand;
+    uint32_t slot_uses; /* operands of members that are this storage */
+    uint32_t zero;
+} burni_group_input;
+
+typedef struct burni_group {
+    uint32_t n_members;
+    uint32_t n_in; /* without the length of rows */
+    uint32_t n_out;
+    uint32_t has_rows;
+    uint32_t n_row_uses;
+    uint32_t zero;
+    uint32_t may_stop; /* a step may find data without an answer: nothing is overwritten */
+    uint32_t program_size;
+    const burni_resolved *resolved; /* held */
+    burni_member *members;
+    burni_group_input *inputs;
+    burni_group_input *row_uses; /* operands by which positions read the value of their row */
+    uint32_t *outputs;           /* records */
+    void *program;
+    uint64_t memory[]; /* what the pointers point at */
+} burni_group;
+
+/* Makes a group of the members; NULL when it cannot run as one, with the reason in `why` (64). */
+burni_group *burni_group_make(burni_stream *stream, const burni_member *members, uint32_t n,
+                              char *why);
+void burni_group_free(burni_group *group);
+/* Runs all members. */
+void burni_group_run(burni_stream *stream, const burni_group *group);
+
+/* Elements of an operand. */
+static inline int64_t burni_operand_numel(const burn_operand *o)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < o->rank; d++) {
+        n *= (uint64_t)o->dims[d];
+    }
+    return (int64_t)n;
+}
+
+#endif /* BURN_CORE_EXEC_GROUP_H */

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * plan.c - from records to steps: dependencies, groups, order. See plan.h.
+ *
+ * Groups grow greedily, in the order of the records: a record joins the groups of those that made
+ * its operands when it walks over the same positions, and when nothing that depends on the group
+ * and that the record depends on would be left between them. Then the groups are put in an order
+ * that keeps dependencies, those first that the program would have completed first.
+ * Reductions over the last dims are members too, and what is computed per row from their results.
+ */
+#include "exec/plan.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "exec/explain.h"
+#include "exec/group.h"
+#include "exec/launch.h"
+#include "exec/sequence.h"
+
+#include <burn/op_attrs.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Plans that a stream keeps; a program with more loops than that plans some of them again. */
+#define MAX_PLANS 64
+
+#define NONE UINT32_MAX
+
+typedef struct plan_step {
+    burni_group *group; /* NULL: one record */
+    uint32_t record;
+    uint32_t zero;
+} plan_step;
+
+struct burni_plan {
+    uint64_t key;
+    uint64_t used; /* when: the clock of the plans */
+    uint64_t hits;
+    uint32_t n_records;
+    uint32_t n_steps;
+    uint32_t rows_version;
+    uint32_t zero;
+    plan_step steps[];
+};
+
+struct burni_plans {
+    burni_plan *plans[MAX_PLANS];
+    uint32_t n;
+    uint32_t last; /* the one found last, the likely next */
+    uint64_t clock;
+    uint64_t made;
+    uint64_t hits;
+};
+
+/* ---- the graph of records -------------------------------------------------------------------- */
+
+typedef struct edge {
+    uint32_t from; /* the earlier record */
+    uint32_t next; /* of the later record's list */
+} edge;
+
+/* A record while it is planned; those of a group are a ring-free list from its first member on. */
+typedef struct node {
+    uint32_t edges; /* list of what must run before it */
+    uint32_t group; /* its group's first member */
+    uint32_t next;  /* member of the group */
+    /* Of a group, in its first member: */
+    uint32_t last;
+    uint32_t n_members;
+    uint32_t n_operands;
+    uint32_t visited;
+    int64_t positions; /* FULL elements; 0: it cannot be fused */
+    int64_t length;    /* of rows; 0: it has none */
+    uint8_t space;
+    uint8_t reduces;
+    uint8_t needed;
+    uint8_t alive;
+    uint32_t pending; /* ordering: groups that must run before */
+} node;
+
+typedef struct graph {
+    burni_stream *stream;
+    uint32_t n;
+    uint32_t n_edges;
+    uint32_t cap_edges;
+    uint32_t stamp;
+    uint32_t failed;
+    node *nodes;
+    edge *edges;
+    uint32_t *writers; /* per slot: the record that wrote it last */
+} graph;
+
+static const burni_record *record_at(const graph *g, uint32_t i)
+{
+    return g->stream->records[i];
+}
+
+static void add_edge(graph *g, uint32_t from, uint32_t to)
+{
+    if (from == NONE || from == to) {
+        return;
+    }
+    if (g->n_edges == g->cap_edges) {
+        uint32_t cap = 2 * g->cap_edges;
+        edge *grown = burni_realloc(g->edges, cap * sizeof(*grown));
+        if (grown == NULL) {
+            g->failed = 1;
+            return;
+        }
+        g->edges = grown;
+        g->cap_edges = cap;
+    }
+    g->edges[g->n_edges].from = from;
+    g->edges[g->n_edges].next = g->nodes[to].edges;
+    g->nodes[to].edges = g->n_edges++;
+}
+
+static int touches(const burni_record *r, uint32_t slot)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
+        found |= r->slots[i] == slot;
+    }
+    return found;
+}
+
+/* Whoever writes what is there already (a variable) comes after all that used it. */
+static void add_rewrite(graph *g, uint32_t i, uint32_t slot)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        if (g->nodes[k].needed && touches(record_at(g, k), slot)) {
+            add_edge(g, k, i);
+        }
+    }
+}
+
+static void add_record(graph *g, uint32_t i)
+{
+    const burni_record *r = record_at(g, i);
+    for (uint32_t k = 0; k < r->launch.n_in; k++) {
+        if (r->slots[k] != BURNI_SLOT_NONE) {
+            add_edge(g, g->writers[r->slots[k]], i);
+        }
+    }
+    for (uint32_t k = r->launch.n_in; k < r->launch.n_in + r->launch.n_out; k++) {
+        if (r->slots[k] == BURNI_SLOT_NONE) {
+            continue;
+        }
+        if (r->launch.op->def.n_aliases > 0) {
+            add_rewrite(g, i, r->slots[k]);
+        }
+        g->writers[r->slots[k]] = i;
+    }
+}
+
+/* ---- who may be fused ------------------------------------------------------------------------ */
+
+static int walks_in_order(const burn_operand *o)
+{
+    int64_t inner = o->rank > 0 ? o->strides[o->rank - 1] : 1;
+    return o->layout != BURN_LAYOUT_STRIDED || inner == 0 || inner == 1;
+}
+
+static int is_plain_result(const burni_launch *launch)
+{
+    const burn_operand *z = &launch->operands[launch->n_in];
+    return launch->n_out == 1 && z->offset == 0 && z->layout == BURN_LAYOUT_CONTIGUOUS &&
+           launch->op->def.effect == BURN_EFFECT_PURE && launch->op->plugin == NULL;
+}
+
+/* Over the last dims, all of them dense. */
+static int reduces_rows(const burni_launch *launch)
+{
+    const burn_attrs_axes *a = launch->attrs;
+    const burn_operand *x = &launch->operands[0];
+    if (launch->attrs_size < sizeof(*a) || launch->n_in != 1 || x->rank == 0 ||
+        x->layout != BURN_LAYOUT_CONTIGUOUS) {
+        return 0;
+    }
+    uint32_t seen = 0;
+    for (uint32_t k = 0; k < a->n_axes; k++) {
+        int64_t axis = a->axes[k] < 0 ? a->axes[k] + x->rank : a->axes[k];
+        seen |= axis >= 0 && axis < x->rank ? 1u << axis : 0;
+    }
+    uint32_t n = a->n_axes == 0 ? x->rank : a->n_axes;
+    uint32_t tail = ((1u << n) - 1u) << (x->rank - n);
+    return a->n_axes == 0 || seen == tail;
+}
+
+static void look_at(graph *g, uint32_t i)
+{
+    node *self = &g->nodes[i];
+    const burni_launch *launch = &record_at(g, i)->launch;
+    uint32_t fuse = launch->op->def.fuse;
+    if (!is_plain_result(launch) || launch->n_in > BURN_FUSED_MAX_ARGS) {
+        return;
+    }
+    int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
+    if (fuse == BURN_FUSE_POINTWISE) {
+        for (uint32_t k = 0; k < launch->n_in; k++) {
+            if (!walks_in_order(&launch->operands[k])) {
+                return;
+            }
+        }
+        self->positions = made;
+    } else if (fuse == BURN_FUSE_REDUCE && made > 0 && reduces_rows(launch)) {
+        int64_t taken = burni_operand_numel(&launch->operands[0]);
+        if (taken / made > 1) {
+            self->positions = taken;
+            self->length = taken / made;
+            self->space = BURN_FUSED_ROW;
+            self->reduces = 1;
+        }
+    }
+    self->n_operands = launch->n_in + launch->n_out;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/* A position reads the value of its row. */
+static int reads_its_row(const burn_operand *o, int64_t positions, int64_t length)
+{
+    int all_rows = o->rank == 2 && o->dims[1] == length && o->dims[0] == positions / length &&
+                   o->strides[0] == 1 && o->strides[1] == 0;
+    return all_rows || (o->layout == BURN_LAYOUT_SCALAR && positions == length);
+}
+
+/* Does operand k of record i, which member p of the group makes, read it position by position? */
+static int reads_in_place(const graph *g, uint32_t i, uint32_t k, uint32_t p, uint8_t space,
+                          int64_t positions, int64_t length)
+{
+    const burn_operand *o = &record_at(g, i)->launch.operands[k];
+    int64_t n = burni_operand_numel(o);
+    if (o->offset != 0) {
+        return 0;
+    }
+    if (g->nodes[p].space == BURN_FUSED_ROW && space == BURN_FUSED_FULL) {
+        return length > 0 && reads_its_row(o, positions, length);
+    }
+    int64_t made = space == BURN_FUSED_ROW ? positions / length : positions;
+    return g->nodes[p].space == space && o->layout == BURN_LAYOUT_CONTIGUOUS && n == made;
+}
+
+/* The space that record i would have in a group, or 255 when it has no place there. */
+static uint8_t place_in(const graph *g, uint32_t i, uint32_t group)
+{
+    const node *self = &g->nodes[i];
+    const node *to = &g->nodes[group];
+    if (self->reduces) {
+        int fits = self->positions == to->positions &&
+                   (to->length == 0 || to->length == self->length);
+        return fits ? (uint8_t)BURN_FUSED_ROW : 255;
+    }
+    if (self->positions == to->positions) {
+        return BURN_FUSED_FULL;
+    }
+    int is_row = to->length > 0 && self->positions == to->positions / to->length;
+    return is_row ? (uint8_t)BURN_FUSED_ROW : 255;
+}
+
+/* Are all operands of record i that the group makes read position by position? */
+static int operands_fit(const graph *g, uint32_t i, uint32_t group, uint8_t space,
+                        int64_t positions, int64_t length)
+{
+    const burni_record *r = record_at(g, i);
+    for (uint32_t k = 0; k < r->launch.n_in; k++) {
+        uint32_t p = r->slots[k] != BURNI_SLOT_NONE ? g->writers[r->slots[k]] : NONE;
+        if (p == NONE || p >= i || g->nodes[p].group != group) {
+            continue;
+        }
+        uint8_t reads = g->nodes[i].reduces ? (uint8_t)BURN_FUSED_FULL : space;
+        if (!reads_in_place(g, i, k, p, reads, positions, length)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The same for what the members of two groups read of each other. Record i, which is alone in its
+ * group, would be of that space. */
+static int groups_fit(const graph *g, uint32_t group, uint32_t mine, uint32_t i, uint8_t space)
+{
+    int64_t positions = g->nodes[group].positions;
+    int64_t length = g->nodes[group].length > 0 ? g->nodes[group].length : g->nodes[mine].length;
+    int fit = 1;
+    for (uint32_t m = mine; m != NONE && fit; m = g->nodes[m].next) {
+        uint8_t own = m == i ? space : g->nodes[m].space;
+        fit = operands_fit(g, m, group, own, positions, length);
+    }
+    for (uint32_t m = group; m != NONE && fit; m = g->nodes[m].next) {
+        fit = operands_fit(g, m, mine, g->nodes[m].space, positions, length);
+    }
+    return fit;
+}
+
+/* Is there a way back from `group` to `target`, other than straight from a member? */
+static int reaches(graph *g, uint32_t group, uint32_t target, int direct)
+{
+    g->nodes[group].visited = g->stamp;
+    for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
+        for (uint32_t e = g->nodes[m].edges; e != NONE; e = g->edges[e].next) {
+            uint32_t from = g->nodes[g->edges[e].from].group;
+            if (from == target) {
+                if (!direct) {
+                    return 1;
+                }
+            } else if (from != group && g->nodes[from].visited != g->stamp &&
+                       reaches(g, from, target, 0)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+static int would_cycle(graph *g, uint32_t a, uint32_t b)
+{
+    g->stamp++;
+    if (reaches(g, a, b, 1)) {
+        return 1;
+    }
+    g->stamp++;
+    return reaches(g, b, a, 1);
+}
+
+enum { MAX_MEMBERS = 48, MAX_GROUP_OPERANDS = 100 };
+
+static int has_room(const graph *g, uint32_t a, uint32_t b)
+{
+    return g->nodes[a].n_members + g->nodes[b].n_members <= MAX_MEMBERS &&
+           g->nodes[a].n_operands + g->nodes[b].n_operands <= MAX_GROUP_OPERANDS;
+}
+
+/* The members of `b` become members of `a`. Lists stay in the order of records. */
+static void merge(graph *g, uint32_t a, uint32_t b)
+{
+    uint32_t first = a < b ? a : b;
+    node head = g->nodes[a];
+    uint32_t tail = NONE;
+    uint32_t x = a;
+    uint32_t y = b;
+    while (x != NONE || y != NONE) {
+        uint32_t *from = x != NONE && (y == NONE || x < y) ? &x : &y;
+        uint32_t m = *from;
+        *from = g->nodes[m].next;
+        g->nodes[m].group = first;
+        if (tail != NONE) {
+            g->nodes[tail].next = m;
+        }
+        tail = m;
+    }
+    g->nodes[tail].next = NONE;
+    node *to = &g->nodes[first];
+    const node *other = &g->nodes[b];
+    uint32_t n_members = head.n_members + other->n_members;
+    uint32_t n_operands = head.n_operands + other->n_operands;
+    to->length = head.length > 0 ? head.length : other->length;
+    to->positions = head.positions;
+    to->n_members = n_members;
+    to->n_operands = n_operands;
+    to->last = tail;
+}
+
+/* Two groups that walk the same way. */
+static int same_walk(const graph *g, uint32_t a, uint32_t b)
+{
+    const node *x = &g->nodes[a];
+    const node *y = &g->nodes[b];
+    return x->positions == y->positions &&
+           (x->length == 0 || y->length == 0 || x->length == y->length);
+}
+
+static void join(graph *g, uint32_t i)
+{
+    const burni_record *r = record_at(g, i);
+    for (uint32_t k = 0; k < r->launch.n_in; k++) {
+        uint32_t p = r->slots[k] != BURNI_SLOT_NONE ? g->writers[r->slots[k]] : NONE;
+        if (p == NONE || p >= i || g->nodes[p].positions == 0 || !g->nodes[p].needed) {
+            continue;
+        }
+        uint32_t group = g->nodes[p].group;
+        uint32_t mine = g->nodes[i].group;
+        if (group == mine || !has_room(g, group, mine)) {
+            continue;
+        }
+        int alone = g->nodes[mine].n_members == 1;
+        uint8_t space = alone ? place_in(g, i, group) : g->nodes[i].space;
+        int fits = space != 255 && (alone || same_walk(g, group, mine)) &&
+                   groups_fit(g, group, mine, i, space) && !would_cycle(g, group, mine);
+        if (fits) {
+            g->nodes[i].space = space;
+            merge(g, group, mine);
+        }
+    }
+}
+
+/* ---- the whole graph ------------------------------------------------------------------------- */
+
+static void graph_free(graph *g)
+{
+    burni_free(g->nodes);
+    burni_free(g->edges);
+    burni_free(g->writers);
+}
+
+static int graph_new(graph *g, burni_stream *stream, uint32_t n, const uint8_t *alive,
+                     const uint8_t *needed)
+{
+    memset(g, 0, sizeof(*g));
+    g->stream = stream;
+    g->n = n;
+    g->cap_edges = 4 * n + 16;
+    g->nodes = burni_calloc(n, sizeof(*g->nodes));
+    g->edges = burni_alloc(g->cap_edges * sizeof(*g->edges));
+    g->writers = burni_alloc((stream->sequence->n_slots + 1) * sizeof(*g->writers));
+    if (g->nodes == NULL || g->edges == NULL || g->writers == NULL) {
+        return 0;
+    }
+    memset(g->writers, 0xff, (stream->sequence->n_slots + 1) * sizeof(*g->writers));
+    for (uint32_t i = 0; i < n; i++) {
+        node *self = &g->nodes[i];
+        self->edges = NONE;
+        self->group = i;
+        self->next = NONE;
+        self->last = i;
+        self->n_members = 1;
+        self->needed = needed[i];
+        self->alive = alive[i];
+        if (needed[i]) {
+            add_record(g, i);
+            look_at(g, i);
+        }
+        if (self->positions > 0) {
+            join(g, i);
+        }
+    }
+    return !g->failed;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* Is any of a group's operands made by a group that has not run? */
+static int is_ready(const graph *g, uint32_t group, const uint8_t *ran)
+{
+    for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
+        for (uint32_t e = g->nodes[m].edges; e != NONE; e = g->edges[e].next) {
+            uint32_t from = g->nodes[g->edges[e].from].group;
+            if (from != group && !ran[from]) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* The first members of groups in the order in which they run; how many there are, 0 when some
+ * would wait for each other. */
+static uint32_t order_groups(const graph *g, uint32_t *order)
+{
+    uint8_t ran[BURNI_MAX_WINDOW] = {0};
+    uint32_t n = 0;
+    uint32_t from = 0; /* whatever ends before this record has run */
+    while (from < g->n) {
+        uint32_t best = NONE;
+        int all_ran = 1;
+        for (uint32_t i = from; i < g->n && best == NONE; i++) {
+            uint32_t group = g->nodes[i].group;
+            int open = g->nodes[i].needed && !ran[group];
+            all_ran &= !open;
+            if (all_ran) {
+                from = i + 1;
+            }
+            if (open && g->nodes[group].last == i && is_ready(g, group, ran)) {
+                best = group;
+            }
+        }
+        if (best == NONE) {
+            return from < g->n ? 0 : n;
+        }
+        ran[best] = 1;
+        order[n++] = best;
+    }
+    return n;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Does a needed record outside of the group, or somebody outside of the records, see the result? */
+static int is_written(const graph *g, uint32_t m)
+{
+    if (g->nodes[m].alive) {
+        return 1;
+    }
+    uint32_t slot = record_at(g, m)->slots[record_at(g, m)->launch.n_in];
+    for (uint32_t i = m + 1; i < g->n; i++) {
+        if (g->nodes[i].needed && g->nodes[i].group != g->nodes[m].group &&
+            touches(record_at(g, i), slot)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static burni_group *make_group(const graph *g, uint32_t group, char *why)
+{
+    burni_member members[MAX_MEMBERS];
+    uint32_t n = 0;
+    for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
+        memset(&members[n], 0, sizeof(members[n]));
+        members[n].record = m;
+        members[n].space = g->nodes[m].space;
+        members[n].reduces = g->nodes[m].reduces;
+        members[n++].written = (uint8_t)is_written(g, m);
+    }
+    return burni_group_make(g->stream, members, n, why);
+}
+
+static void append_name(char *text, size_t size, const burni_record *r)
+{
+    size_t used = strlen(text);
+    (void)snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "", r->launch.op->def.name);
+}
+
+/* For whoever watches: these would have been one pass. */
+static void tell_why_not(const graph *g, uint32_t group, const char *why)
+{
+    char names[224] = "";
+    burni_thread *thread = burni_thread_current;
+    if (thread == NULL || (thread->watch & BURNI_WATCH_DISPATCH) == 0) {
+        return;
+    }
+    for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
+        append_name(names, sizeof(names), record_at(g, m));
+    }
+    burni_explain_fused(thread, names, "", why);
+}
+
+static void tell_fused(const burni_stream *stream, const burni_group *group)
+{
+    char names[224] = "";
+    burni_thread *thread = burni_thread_current;
+    if (__builtin_expect(thread == NULL || (thread->watch & BURNI_WATCH_DISPATCH) == 0, 1)) {
+        return;
+    }
+    for (uint32_t k = 0; k < group->n_members; k++) {
+        append_name(names, sizeof(names), stream->records[group->members[k].record]);
+    }
+    burni_explain_fused(thread, names, group->resolved->row->name, "");
+}
+
+static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
+{
+    char why[64] = "";
+    burni_group *fused = g->nodes[group].n_members > 1 ? make_group(g, group, why) : NULL;
+    if (g->nodes[group].n_members > 1 && fused == NULL) {
+        tell_why_not(g, group, why);
+    }
+    if (fused != NULL) {
+        plan->steps[plan->n_steps].group = fused;
+        plan->steps[plan->n_steps++].record = group;
+        return;
+    }
+    for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
+        plan->steps[plan->n_steps].group = NULL;
+        plan->steps[plan->n_steps++].record = m;
+    }
+}
+
+static burni_plan *make_plan(burni_stream *stream, uint32_t n, const uint8_t *alive,
+                             const uint8_t *needed)
+{
+    graph g;
+    uint32_t order[BURNI_MAX_WINDOW];
+    burni_plan *plan = burni_calloc(1, sizeof(*plan) + n * sizeof(plan->steps[0]));
+    if (graph_new(&g, stream, n, alive, needed) && plan != NULL) {
+        uint32_t n_groups = order_groups(&g, order);
+        for (uint32_t k = 0; k < n_groups; k++) {
+            add_steps(&g, plan, order[k]);
+        }
+        plan->n_records = n;
+    }
+    int failed = plan != NULL && plan->n_steps == 0;
+    graph_free(&g);
+    if (failed) {
+        burni_free(plan);
+        plan = NULL;
+    }
+    return plan;
+}
+
+/* ---- keeping them ---------------------------------------------------------------------------- */
+
+static void plan_free(burni_plan *plan)
+{
+    for (uint32_t k = 0; plan != NULL && k < plan->n_steps; k++) {
+        burni_group_free(plan->steps[k].group);
+    }
+    burni_free(plan);
+}
+
+void burni_plans_clear(burni_stream *stream)
+{
+    struct burni_plans *p = stream->plans;
+    for (uint32_t k = 0; p != NULL && k < p->n; k++) {
+        plan_free(p->plans[k]);
+    }
+    if (p != NULL) {
+        p->n = 0;
+        p->last = 0;
+    }
+}
+
+/* Which values are wanted is part of what a plan is for. */
+static uint64_t key_of(const burni_stream *stream, uint32_t count, const uint8_t *alive)
+{
+    /* Chains begin at the last cut: what ran since then is no part of the plan. */
+    uint64_t key = burni_mix(stream->records[count - 1]->chain, stream->records[0]->chain);
+    for (uint32_t i = 0; i < count; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, alive + i, count - i < 8 ? count - i : 8);
+        key = burni_mix(key, word);
+        key ^= key >> 32;
+    }
+    return burni_mix(key, count);
+}
+
+static burni_plan *find(struct burni_plans *p, uint64_t key)
+{
+    for (uint32_t k = 0; k < p->n; k++) {
+        uint32_t at = (p->last + k) % p->n;
+        if (p->plans[at]->key == key) {
+            p->last = at + 1 < p->n ? at + 1 : 0;
+            return p->plans[at];
+        }
+    }
+    return NULL;
+}
+
+static void keep(struct burni_plans *p, burni_plan *plan)
+{
+    uint32_t at = p->n;
+    if (p->n == MAX_PLANS) {
+        at = 0;
+        for (uint32_t k = 1; k < p->n; k++) {
+            at = p->plans[k]->used < p->plans[at]->used ? k : at;
+        }
+        plan_free(p->plans[at]);
+    } else {
+        p->n++;
+    }
+    p->plans[at] = plan;
+}
+
+burni_plan *burni_plan_for(burni_stream *stream, uint32_t count, const uint8_t *alive,
+                           const uint8_t *needed, int may_make)
+{
+    if (stream->plans == NULL) {
+        stream->plans = burni_calloc(1, sizeof(*stream->plans));
+    }
+    struct burni_plans *p = stream->plans;
+    if (p == NULL) {
+        return NULL;
+    }
+    uint64_t key = key_of(stream, count, alive);
+    uint32_t version = atomic_load_explicit(&stream->device->rows_version, memory_order_acquire);
+    burni_plan *plan = find(p, key);
+    if (plan != NULL && plan->rows_version != version) {
+        burni_plans_clear(stream);
+        plan = NULL;
+    }
+    if (plan == NULL && may_make) {
+        plan = make_plan(stream, count, alive, needed);
+        if (plan != NULL) {
+            plan->key = key;
+            plan->rows_version = version;
+            keep(p, plan);
+            p->made++;
+        }
+    } else if (plan != NULL) {
+        plan->hits++;
+        p->hits++;
+    }
+    if (plan != NULL) {
+        plan->used = ++p->clock;
+    }
+    return plan;
+}
+
+void burni_plan_run(burni_stream *stream, burni_plan *plan)
+{
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        if (plan->steps[k].group != NULL) {
+            tell_fused(stream, plan->steps[k].group);
+            burni_group_run(stream, plan->steps[k].group);
+            continue;
+        }
+        burni_record *r = stream->records[plan->steps[k].record];
+        r->launch.dying = burni_record_dying(stream, r);
+        (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+        burni_record_done(stream, r);
+    }
+}

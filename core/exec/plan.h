@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * plan.h - how a sequence of records is run: what is left out, what is fused, in which order.
+ *
+ * A plan speaks of records and operands by number and of no size or address, so it serves each
+ * time the sequence comes again with the same values wanted. Plans are kept per stream, the ones
+ * used last; all are forgotten when the device gets other rows. Making one never fails a program:
+ * without memory or without a row for `burn.fused` records run one by one. Under the stream's lock.
+ */
+#ifndef BURN_CORE_EXEC_PLAN_H
+#define BURN_CORE_EXEC_PLAN_H
+
+#include "exec/stream.h"
+
+typedef struct burni_plan burni_plan;
+
+/* The plan for the first `count` records, made when there is none and `may_make`; NULL: none.
+ * `alive` and `needed` as burni_records_needed says. */
+burni_plan *burni_plan_for(burni_stream *stream, uint32_t count, const uint8_t *alive,
+                           const uint8_t *needed, int may_make);
+/* Runs them and lets go of all that is not needed any more, step by step. */
+void burni_plan_run(burni_stream *stream, burni_plan *plan);
+/* Forgets all plans of a stream. */
+void burni_plans_clear(burni_stream *stream);
+
+#endif /* BURN_CORE_EXEC_PLAN_H */

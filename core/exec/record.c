@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * record.c - memory, references and liveness of records. See record.h.
+ *
+ * A record is one piece of memory of one of two sizes that are recycled, or larger. Operands that
+ * share an array of dims in the launch share it in the record.
+ */
+#include "exec/record.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static const size_t class_bytes[BURNI_RECORD_CLASSES] = {512, 1600};
+
+static size_t record_size(const burni_launch *launch)
+{
+    uint32_t n = launch->n_in + launch->n_out;
+    size_t size = sizeof(burni_record) + n * (sizeof(burn_operand) + sizeof(burni_storage *)) +
+                  (n + 1u) / 2 * 2 * sizeof(uint32_t) + launch->attrs_size + 8;
+    for (uint32_t i = 0; i < n; i++) {
+        size += launch->operands[i].rank * 2 * sizeof(int64_t);
+        size += launch->operands[i].kind == BURN_IMMEDIATE ? 16 : 0;
+    }
+    return size;
+}
+
+static burni_record *record_memory(burni_stream *stream, size_t size)
+{
+    uint32_t klass = 0;
+    while (klass < BURNI_RECORD_CLASSES && size > class_bytes[klass]) {
+        klass++;
+    }
+    burni_record *r = klass < BURNI_RECORD_CLASSES ? stream->free_records[klass] : NULL;
+    if (r != NULL) {
+        stream->free_records[klass] = r->next;
+        return r;
+    }
+    r = burni_alloc(klass < BURNI_RECORD_CLASSES ? class_bytes[klass] : size);
+    if (r != NULL) {
+        r->klass = klass;
+    }
+    return r;
+}
+
+void burni_record_free(burni_stream *stream, burni_record *r)
+{
+    if (r->klass < BURNI_RECORD_CLASSES) {
+        r->next = stream->free_records[r->klass];
+        stream->free_records[r->klass] = r;
+    } else {
+        burni_free(r);
+    }
+}
+
+/* ---- filling --------------------------------------------------------------------------------- */
+
+static char *copy_sizes(char *p, const int64_t *from, uint32_t rank, const int64_t **to)
+{
+    int64_t *sizes = (int64_t *)(void *)p;
+    for (uint32_t d = 0; d < rank; d++) {
+        sizes[d] = from[d];
+    }
+    *to = sizes;
+    return p + rank * sizeof(int64_t);
+}
+
+static char *copy_operands(char *p, const burni_launch *launch, burn_operand *operands)
+{
+    const int64_t *last = NULL; /* the dims copied last, and where they are now */
+    const int64_t *last_copy = NULL;
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        const burn_operand *from = &launch->operands[i];
+        burn_operand *to = &operands[i];
+        *to = *from;
+        if (from->dims == last) {
+            to->dims = last_copy;
+        } else {
+            p = copy_sizes(p, from->dims, from->rank, &to->dims);
+            last = from->dims;
+            last_copy = to->dims;
+        }
+        p = copy_sizes(p, from->strides, from->rank, &to->strides);
+        if (from->kind == BURN_IMMEDIATE) {
+            memcpy(p, from->data, 16);
+            to->data = p;
+            p += 16;
+        }
+    }
+    return p;
+}
+
+/* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
+ * FAILED, which says nothing of the records that come after it; this count does. */
+static void count_write(burni_storage *s, int32_t change)
+{
+    uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) + (uint32_t)change;
+    atomic_store_explicit(&s->writes, now, memory_order_release);
+}
+
+/* `fresh`: nobody else has seen the storage yet, so no atomic step is needed. */
+static void hold(burni_slot *slot, int fresh)
+{
+    burni_storage *s = slot->storage;
+    slot->uses++;
+    if (slot->held) {
+        return;
+    }
+    slot->held = 1;
+    if (fresh) {
+        uint64_t refs = atomic_load_explicit(&s->refs, memory_order_relaxed);
+        atomic_store_explicit(&s->refs, refs + BURNI_RECORD_REF, memory_order_relaxed);
+    } else {
+        burni_storage_ref(s, BURNI_RECORD_REF);
+    }
+}
+
+static void promise(burni_stream *stream, burni_storage *s)
+{
+    count_write(s, 1);
+    atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
+    /* A failed variable stays so for the records before this one, which may heal it. */
+    if (atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_FAILED) {
+        atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+    }
+}
+
+burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
+                               const uint32_t *slots)
+{
+    burni_record *r = record_memory(stream, record_size(launch));
+    if (r == NULL) {
+        return NULL;
+    }
+    uint32_t n = launch->n_in + launch->n_out;
+    r->launch = *launch;
+    r->launch.moved = 0;
+    r->launch.waited = 1;
+    r->done = 0;
+    char *p = (char *)(r + 1);
+    r->launch.operands = (burn_operand *)(void *)p;
+    p += n * sizeof(burn_operand);
+    r->launch.storages = (burni_storage **)(void *)p;
+    p += n * sizeof(burni_storage *);
+    r->slots = (uint32_t *)(void *)p;
+    p += (n + 1u) / 2 * 2 * sizeof(uint32_t);
+    p = copy_operands(p, launch, r->launch.operands);
+    if (launch->attrs_size > 0) {
+        memcpy(p, launch->attrs, launch->attrs_size);
+        r->launch.attrs = p;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        r->launch.storages[i] = launch->storages[i];
+        r->slots[i] = slots[i];
+        if (slots[i] != BURNI_SLOT_NONE) {
+            int fresh = i >= launch->n_in && launch->op->def.n_aliases == 0;
+            hold(&stream->sequence->slots[slots[i]], fresh);
+        }
+        if (i >= launch->n_in && launch->storages[i] != NULL) {
+            promise(stream, launch->storages[i]);
+        }
+    }
+    burni_resolved_hold(launch->resolved);
+    return r;
+}
+
+/* ---- letting go ------------------------------------------------------------------------------ */
+
+void burni_record_done(burni_stream *stream, burni_record *r)
+{
+    if (r->done) {
+        return;
+    }
+    r->done = 1;
+    burni_resolved_let_go(r->launch.resolved);
+    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
+        if (r->slots[i] == BURNI_SLOT_NONE) {
+            continue;
+        }
+        burni_slot *slot = &stream->sequence->slots[r->slots[i]];
+        if (i >= r->launch.n_in) {
+            count_write(slot->storage, -1);
+        }
+        slot->uses--;
+        if (slot->uses == 0) {
+            slot->held = 0;
+            burni_storage_unref(slot->storage, BURNI_RECORD_REF);
+        }
+    }
+}
+
+int burni_slot_dies(const burni_stream *stream, uint32_t slot, uint32_t n_uses)
+{
+    const burni_slot *s = &stream->sequence->slots[slot];
+    return s->uses == n_uses &&
+           atomic_load_explicit(&s->storage->refs, memory_order_acquire) == BURNI_RECORD_REF;
+}
+
+uint32_t burni_record_dying(const burni_stream *stream, const burni_record *r)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < r->launch.n_in && i < 32; i++) {
+        if (r->slots[i] == BURNI_SLOT_NONE) {
+            continue;
+        }
+        uint32_t uses = 0;
+        for (uint32_t k = 0; k < r->launch.n_in + r->launch.n_out; k++) {
+            uses += r->slots[k] == r->slots[i];
+        }
+        mask |= (uint32_t)burni_slot_dies(stream, r->slots[i], uses) << i;
+    }
+    return mask;
+}
+
+/* ---- all records ----------------------------------------------------------------------------- */
+
+static int is_alive(const burni_record *r)
+{
+    for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
+        const burni_storage *s = r->launch.storages[j];
+        if (s != NULL && BURNI_HANDLES(atomic_load_explicit(&s->refs, memory_order_acquire)) > 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void burni_records_needed(const burni_stream *stream, uint32_t count, uint8_t *alive,
+                          uint8_t *needed)
+{
+    enum { BY_THESE = 1, BY_LATER = 2 };
+    uint8_t wanted[BURNI_SLOTS]; /* slots that needed records behind this one read */
+    memset(wanted, 0, stream->sequence->n_slots);
+    for (uint32_t k = stream->n_records; k-- > 0;) {
+        const burni_record *r = stream->records[k];
+        uint8_t read = 0;
+        for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
+            read |= r->slots[j] != BURNI_SLOT_NONE ? wanted[r->slots[j]] : 0;
+        }
+        int outside = is_alive(r) || (read & BY_LATER) != 0;
+        int runs = outside || read != 0 || r->launch.op->def.effect > BURN_EFFECT_RANDOM;
+        if (k < count) {
+            alive[k] = (uint8_t)outside;
+            needed[k] = (uint8_t)runs;
+        }
+        for (uint32_t i = 0; i < r->launch.n_in && runs; i++) {
+            if (r->slots[i] != BURNI_SLOT_NONE) {
+                wanted[r->slots[i]] |= k < count ? BY_THESE : BY_LATER;
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * sequence.c - relative hashes of calls, and the set of those that are known. See sequence.h.
+ *
+ * Runs for each call that is not in window 1, so everything is in tables that stay in the caches
+ * and nothing is cleared at a cut: entries of an earlier epoch count as empty. The set of known
+ * chains is emptied when it is full; loops are then learnt again, which costs them one round.
+ */
+#include "exec/sequence.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "exec/stream.h"
+
+#include <string.h>
+
+/* Links start from this, so that no chain is 0, which marks an empty entry. */
+#define FIRST_LINK UINT64_C(0x5bd1e9955bd1e995)
+
+burni_sequence *burni_sequence_new(void)
+{
+    burni_sequence *q = burni_calloc(1, sizeof(*q));
+    if (q != NULL) {
+        burni_sequence_cut(q);
+    }
+    return q;
+}
+
+void burni_sequence_cut(burni_sequence *q)
+{
+    q->chain = FIRST_LINK;
+    q->length = 0;
+    q->n_slots = 0;
+    q->n_symbols = 0;
+    q->epoch++;
+    if (q->epoch == 0) {
+        memset(q->table, 0, sizeof(q->table));
+        memset(q->symbols, 0, sizeof(q->symbols));
+        q->epoch = 1;
+    }
+}
+
+int burni_sequence_is_full(const burni_sequence *q, const burni_launch *launch)
+{
+    return q->n_slots + launch->n_in + launch->n_out > BURNI_SLOTS;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+static inline uint32_t place_of(const burni_storage *s)
+{
+    return (uint32_t)(burni_mix((uintptr_t)s, 0) >> 40) % BURNI_SLOT_TABLE;
+}
+
+static uint32_t put_slot(burni_sequence *q, burni_storage *s, uint32_t at)
+{
+    uint32_t slot = q->n_slots++;
+    q->slots[slot].storage = s;
+    q->slots[slot].serial = s->serial;
+    q->slots[slot].uses = 0;
+    q->slots[slot].held = 0;
+    q->table[at].epoch = q->epoch;
+    q->table[at].slot = slot;
+    return slot;
+}
+
+/* The slot of a storage; a new one at its first use. The table is never more than half full. */
+static uint32_t slot_of(burni_sequence *q, burni_storage *s)
+{
+    uint32_t at = place_of(s);
+    while (q->table[at].epoch == q->epoch) {
+        burni_slot *slot = &q->slots[q->table[at].slot];
+        if (slot->storage == s) {
+            /* Another storage at the address of one that is gone takes its entry over. */
+            return slot->serial == s->serial ? q->table[at].slot : put_slot(q, s, at);
+        }
+        at = (at + 1) % BURNI_SLOT_TABLE;
+    }
+    return put_slot(q, s, at);
+}
+
+/* ---- symbols --------------------------------------------------------------------------------- */
+
+/* Equal sizes have equal symbols; 0, 1 and negative ones mean themselves. */
+static uint64_t symbol_of(burni_sequence *q, int64_t size)
+{
+    if (size <= 1) {
+        return (uint64_t)size;
+    }
+    uint32_t at = (uint32_t)(burni_mix((uint64_t)size, 0) >> 40) % BURNI_SYMBOLS;
+    while (q->symbols[at].epoch == q->epoch) {
+        if (q->symbols[at].size == size) {
+            return q->symbols[at].symbol;
+        }
+        at = (at + 1) % BURNI_SYMBOLS;
+    }
+    if (q->n_symbols >= BURNI_SYMBOLS / 2) {
+        return ~(uint64_t)size;
+    }
+    q->symbols[at].size = size;
+    q->symbols[at].epoch = q->epoch;
+    q->symbols[at].symbol = 2 + q->n_symbols++;
+    return q->symbols[at].symbol;
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static inline uint64_t link(uint64_t chain, uint64_t word)
+{
+    chain = burni_mix(chain, word);
+    return chain ^ chain >> 32;
+}
+
+static uint64_t link_bytes(uint64_t chain, const void *bytes, uint32_t size)
+{
+    const char *p = bytes;
+    for (; size >= 8; size -= 8, p += 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        chain = link(chain, word);
+    }
+    if (size > 0) {
+        uint64_t word = 0;
+        memcpy(&word, p, size);
+        chain = link(chain, word);
+    }
+    return chain;
+}
+
+/* Attributes without those that are sizes of outputs. */
+static uint64_t link_attrs(uint64_t chain, const burni_launch *launch)
+{
+    const burn_op_def *d = &launch->op->def;
+    unsigned char bytes[BURN_MAX_ATTRS];
+    if (!launch->op->has_dims || launch->attrs_size > sizeof(bytes)) {
+        return link_bytes(chain, launch->attrs, launch->attrs_size);
+    }
+    memcpy(bytes, launch->attrs, launch->attrs_size);
+    for (uint32_t a = 0; a < d->n_attrs; a++) {
+        const burn_attr *attr = &d->attrs[a];
+        if (attr->klass == BURN_ATTR_DIM &&
+            (uint32_t)attr->offset + attr->size <= launch->attrs_size) {
+            memset(bytes + attr->offset, 0, attr->size);
+        }
+    }
+    return link_bytes(chain, bytes, launch->attrs_size);
+}
+
+static uint64_t link_sizes(burni_sequence *q, uint64_t chain, uint32_t rank, const int64_t *sizes)
+{
+    for (uint32_t d = 0; d < rank; d++) {
+        chain = link(chain, symbol_of(q, sizes[d]));
+    }
+    return chain;
+}
+
+void burni_sequence_add(burni_sequence *q, const burni_launch *launch, uint32_t *slots)
+{
+    uint64_t chain = link(q->chain, launch->op->index | (uint64_t)launch->n_in << 16 |
+                                        (uint64_t)launch->n_out << 24 |
+                                        (uint64_t)launch->math << 32);
+    if (launch->attrs_size > 0) {
+        chain = link_attrs(chain, launch);
+    }
+    const int64_t *dims = NULL;
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        const burn_operand *o = &launch->operands[i];
+        burni_storage *s = launch->storages[i];
+        if (s == NULL) {
+            slots[i] = BURNI_SLOT_NONE;
+        } else if (i >= launch->n_in && launch->op->def.n_aliases == 0) {
+            uint32_t at = place_of(s);
+            while (q->table[at].epoch == q->epoch && q->slots[q->table[at].slot].storage != s) {
+                at = (at + 1) % BURNI_SLOT_TABLE;
+            }
+            slots[i] = put_slot(q, s, at);
+        } else {
+            slots[i] = slot_of(q, s);
+        }
+        chain = link(chain, o->kind | (uint64_t)o->dtype << 8 | (uint64_t)o->rank << 16 |
+                                (uint64_t)o->layout << 24 | (uint64_t)slots[i] << 32);
+        if (o->kind != BURN_TENSOR) {
+            continue;
+        }
+        if (o->dims != dims) {
+            chain = link_sizes(q, chain, o->rank, o->dims);
+            dims = o->dims;
+        }
+        if ((o->layout & (BURN_LAYOUT_CONTIGUOUS | BURN_LAYOUT_SCALAR)) == 0) {
+            chain = link_sizes(q, chain, o->rank, o->strides);
+        }
+    }
+    q->chain = chain;
+    q->length++;
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+static inline uint32_t known_place(uint64_t chain)
+{
+    return (uint32_t)(chain >> 20) % BURNI_KNOWN;
+}
+
+int burni_sequence_is_known(const burni_sequence *q)
+{
+    uint32_t at = known_place(q->chain);
+    while (q->known[at] != 0) {
+        if (q->known[at] == q->chain) {
+            return 1;
+        }
+        at = (at + 1) % BURNI_KNOWN;
+    }
+    return 0;
+}
+
+void burni_sequence_learn(burni_sequence *q)
+{
+    if (q->n_known >= BURNI_KNOWN / 4 * 3) {
+        memset(q->known, 0, sizeof(q->known));
+        q->n_known = 0;
+    }
+    uint32_t at = known_place(q->chain);
+    while (q->known[at] != 0 && q->known[at] != q->chain) {
+        at = (at + 1) % BURNI_KNOWN;
+    }
+    if (q->known[at] == 0) {
+        q->known[at] = q->chain;
+        q->n_known++;
+    }
+}

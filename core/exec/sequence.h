@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * sequence.h - the calls of a stream since the last cut, in a form that tells loops again.
+ *
+ * Each call adds one link to a chain of hashes. What goes in is relative: the op, its attributes
+ * (but for sizes), dtypes, ranks, layouts and math mode; which operands are the same storage, by
+ * the order of first use; which sizes are equal, by symbols. Addresses, scalars and sizes do not,
+ * so that a loop gives the same chain each time round, with another batch size too. A chain that was
+ * seen before is known. Storages are told apart exactly (slots), sequences by 64 bits.
+ * One per stream: of its owner while nothing waits, under the stream's lock otherwise.
+ */
+#ifndef BURN_CORE_EXEC_SEQUENCE_H
+#define BURN_CORE_EXEC_SEQUENCE_H
+
+#include "tensor/tensor.h"
+
+struct burni_launch;
+
+#define BURNI_SLOTS       4096
+#define BURNI_SLOT_TABLE  8192
+#define BURNI_SYMBOLS     256
+#define BURNI_KNOWN       8192
+#define BURNI_SLOT_NONE   UINT32_MAX
+
+/* A storage that the sequence uses. */
+typedef struct burni_slot {
+    burni_storage *storage;
+    uint32_t serial; /* of the storage: its address may serve again */
+    uint32_t uses;   /* operands of waiting records; while there are any, `held` is 1 */
+    uint32_t held;   /* a reference on behalf of all of them */
+    uint32_t zero;
+} burni_slot;
+
+typedef struct burni_sequence {
+    uint64_t chain;  /* of what was added since the cut */
+    uint32_t length; /* calls since the cut */
+    uint32_t epoch;  /* of the tables' valid entries */
+    uint32_t n_slots;
+    uint32_t n_symbols;
+    uint32_t n_known;
+    uint32_t zero;
+    burni_slot slots[BURNI_SLOTS];
+    struct {
+        uint32_t epoch;
+        uint32_t slot;
+    } table[BURNI_SLOT_TABLE];
+    struct {
+        int64_t size;
+        uint32_t epoch;
+        uint32_t symbol;
+    } symbols[BURNI_SYMBOLS];
+    uint64_t known[BURNI_KNOWN];
+} burni_sequence;
+
+/* NULL when memory is short. */
+burni_sequence *burni_sequence_new(void);
+/* A cut: the next call is the first of a sequence. What records hold must have been let go. */
+void burni_sequence_cut(burni_sequence *q);
+/* 1 when the launch may not be added any more: there are no slots left. */
+int burni_sequence_is_full(const burni_sequence *q, const struct burni_launch *launch);
+/* Adds a call. `slots[i]` is the slot of operand i's storage, BURNI_SLOT_NONE where there is none. */
+void burni_sequence_add(burni_sequence *q, const struct burni_launch *launch, uint32_t *slots);
+/* 1 when the chain was learnt before. */
+int burni_sequence_is_known(const burni_sequence *q);
+void burni_sequence_learn(burni_sequence *q);
+
+#endif /* BURN_CORE_EXEC_SEQUENCE_H */
