@@ -28,6 +28,8 @@
 #define HOT_FLOATS (INT64_C(1) << 17)
 /* Columns of B from which on it pays to lay A's panels along k first. */
 #define TURN_COLUMNS 256
+/* Floats of C up to which it pays to sum blocks of k apart. */
+#define SPLIT_FLOATS (INT64_C(1) << 14)
 /* Work that is worth waking a thread. */
 #define PARALLEL_WORK (INT64_C(64) * 64 * 64)
 
@@ -42,6 +44,16 @@ const flex_gemm_kernels *flex_gemm_table(void)
     }
 #endif
     return &flex_gemm_kernels_baseline;
+}
+
+/* k is summed in blocks of equal length, FLEX_GEMM_KC at most. It depends on k only. */
+static int64_t block_length(int64_t k)
+{
+    if (k <= FLEX_GEMM_KC) {
+        return k > 0 ? k : 1;
+    }
+    int64_t blocks = (k + FLEX_GEMM_KC - 1) / FLEX_GEMM_KC;
+    return flex_round_up((k + blocks - 1) / blocks, 8);
 }
 
 /* How a product is cut: tasks are columns by rows, each for all of k. */
@@ -63,7 +75,7 @@ static int is_direct(const flex_gemm *g, const flex_gemm_kernels *kernels)
     if (g->pack_b != NULL || g->aseg != 0) {
         return 0;
     }
-    return g->m <= kernels->mr || (g->k <= FLEX_GEMM_KC && g->m * g->n * g->k <= DIRECT_WORK);
+    return g->m <= kernels->mr || g->m * g->n * g->k <= DIRECT_WORK;
 }
 
 /* Grows with n and k, so that memory for a product serves every smaller one. */
@@ -99,10 +111,24 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     p->slot_floats = slot_floats(g);
 }
 
+/* See split_parallel. */
+static int splits_k(const flex_gemm *g, uint32_t threads)
+{
+    return threads > 1 && g->k > FLEX_GEMM_KC && g->k >= 4 * g->m && g->cseg == 0 &&
+           g->m * g->n <= SPLIT_FLOATS && g->m * g->n * g->k >= 4 * PARALLEL_WORK;
+}
+
+static int64_t blocks_of_k(const flex_gemm *g)
+{
+    int64_t length = block_length(g->k);
+    return (g->k + length - 1) / length;
+}
+
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
 {
     if (is_direct(g, flex_gemm_table())) {
-        return 0;
+        int64_t blocks = splits_k(g, threads) ? blocks_of_k(g) : 1;
+        return flex_float_bytes((blocks - 1) * g->m * g->n);
     }
     return (uint64_t)(slot_floats(g) * (int64_t)threads) * sizeof(float);
 }
@@ -376,14 +402,15 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
 static void direct_block(const flex_gemm *g, int64_t j0, int64_t j1)
 {
     int64_t k0 = 0;
+    int64_t length = block_length(g->k);
     do {
-        int64_t kc = flex_min(FLEX_GEMM_KC, g->k - k0);
+        int64_t kc = flex_min(length, g->k - k0);
         if (has_rows_along_k(g) || (g->ars == 1 && j1 - j0 <= TURN_COLUMNS)) {
             direct_rows(g, j0, j1, k0, kc);
         } else {
             direct_turned(g, j0, j1, k0, kc);
         }
-        k0 += FLEX_GEMM_KC;
+        k0 += length;
     } while (k0 < g->k);
     finish_block(g, 0, g->m, j0, j1 - j0);
 }
@@ -415,17 +442,103 @@ static void direct_task(void *ctx, uint32_t task)
     direct_columns(job->g, j0, flex_min(j0 + job->chunk, job->g->n));
 }
 
+/* The same for a range of rows, as a product of its own. */
+static void direct_row_task(void *ctx, uint32_t task)
+{
+    const direct_job *job = ctx;
+    flex_gemm part = *job->g;
+    int64_t i0 = (int64_t)task * job->chunk;
+    part.m = flex_min(job->chunk, part.m - i0);
+    part.a += i0 * part.ars;
+    part.c += i0 * part.crs;
+    direct_columns(&part, 0, part.n);
+}
+
+/*
+ * Rows are cut where there are more of them. A gradient of weights then lies in the caches as the
+ * update and the next forward product cut the weights.
+ */
+static int cuts_rows(const flex_gemm *g, int64_t nr)
+{
+    return g->epilogue == NULL && g->mode != FLEX_INIT_ROW && (g->m > g->n || g->n <= nr);
+}
+
+/*
+ * Blocks of k side by side, where B is what is large: each is a product of its own, of which all
+ * but the first go to `partial`, and they are added in order. So a thread reads part of the rows of
+ * B, the one that it updates as weights: lines that another core holds are dear.
+ */
+typedef struct split_job {
+    const flex_gemm *g;
+    float *partial;
+    int64_t length;
+    int64_t columns; /* of a task */
+    int64_t chunks;
+} split_job;
+
+static void split_task(void *ctx, uint32_t task)
+{
+    const split_job *job = ctx;
+    flex_gemm part = *job->g;
+    int64_t block = (int64_t)task / job->chunks;
+    int64_t j0 = (int64_t)task % job->chunks * job->columns;
+    int64_t k0 = block * job->length;
+    part.a += k0 * part.acs;
+    part.b += k0 * part.brs;
+    part.k = flex_min(job->length, part.k - k0);
+    part.epilogue = NULL;
+    if (block > 0) {
+        part.c = job->partial + (block - 1) * part.m * part.n;
+        part.crs = part.n;
+        part.mode = FLEX_INIT_ZERO;
+    }
+    direct_columns(&part, j0, flex_min(j0 + job->columns, part.n));
+}
+
+static void add_partial(const flex_gemm *g, const float *partial)
+{
+    for (int64_t i = 0; i < g->m; i++) {
+        float *c = g->c + i * g->crs;
+        const float *from = partial + i * g->n;
+        for (int64_t j = 0; j < g->n; j++) {
+            c[j] += from[j];
+        }
+    }
+}
+
+static void split_parallel(const flex_gemm *g, float *partial, uint32_t threads)
+{
+    int64_t nr = flex_gemm_table()->nr;
+    int64_t blocks = blocks_of_k(g);
+    int64_t chunks = ((int64_t)threads + blocks - 1) / blocks;
+    split_job job = {g, partial, block_length(g->k), 0, 0};
+    job.columns = flex_round_up((g->n + chunks - 1) / chunks, nr);
+    job.chunks = (g->n + job.columns - 1) / job.columns;
+    flex_parallel((uint32_t)(blocks * job.chunks), split_task, &job);
+    for (int64_t b = 1; b < blocks; b++) {
+        add_partial(g, partial + (b - 1) * g->m * g->n);
+    }
+    finish_block(g, 0, g->m, 0, g->n);
+}
+
 static void direct_parallel(const flex_gemm *g, uint32_t threads)
 {
     int64_t work = g->m * g->n * (g->k > 0 ? g->k : 1);
     int64_t nr = flex_gemm_table()->nr;
-    if (threads == 1 || work < PARALLEL_WORK || g->n <= nr) {
+    int64_t mr = flex_gemm_table()->mr;
+    int rows = cuts_rows(g, nr);
+    if (threads == 1 || work < PARALLEL_WORK || (rows ? g->m <= mr : g->n <= nr)) {
         direct_columns(g, 0, g->n);
         return;
     }
+    if (rows) {
+        direct_job by_rows = {g, flex_round_up((g->m + (int64_t)threads - 1) / (int64_t)threads, mr)};
+        uint32_t tasks = (uint32_t)((g->m + by_rows.chunk - 1) / by_rows.chunk);
+        flex_parallel(tasks, direct_row_task, &by_rows);
+        return;
+    }
     direct_job job = {g, flex_round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr)};
-    int64_t limit = INT64_C(64) * nr;
-    job.chunk = flex_min(job.chunk, limit);
+    job.chunk = flex_min(job.chunk, 64 * nr);
     flex_parallel((uint32_t)((g->n + job.chunk - 1) / job.chunk), direct_task, &job);
 }
 
@@ -521,10 +634,11 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
     w.n = flex_min(p->task_columns, g->n - w.j0);
     w.i0 = (task / p->n_chunks) * p->task_rows;
     w.i1 = flex_min(w.i0 + p->task_rows, g->m);
+    int64_t length = block_length(g->k);
     do {
-        int64_t next_k = w.k0 + FLEX_GEMM_KC;
-        w.kc = flex_min(FLEX_GEMM_KC, g->k - w.k0);
-        w.next_kc = flex_min(FLEX_GEMM_KC, g->k - next_k);
+        int64_t next_k = w.k0 + length;
+        w.kc = flex_min(length, g->k - w.k0);
+        w.next_kc = flex_min(length, g->k - next_k);
         int known = g->pack_b == NULL && g->bcs == 1 && w.next_kc > 0;
         w.next_b = known ? g->b + next_k * g->brs + w.j0 : NULL;
         pack_b(p, w.j0, w.n, w.k0, w.kc, slot + mr * w.kc);
@@ -570,7 +684,11 @@ void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads)
         return;
     }
     if (is_direct(g, flex_gemm_table())) {
-        direct_parallel(g, threads);
+        if (splits_k(g, threads)) {
+            split_parallel(g, memory, threads);
+        } else {
+            direct_parallel(g, threads);
+        }
         return;
     }
     plan p;

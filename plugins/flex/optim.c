@@ -9,6 +9,7 @@
 #include "nn.h"
 #include "nn_lines.h"
 #include "rows.h"
+#include "tiles.h"
 
 #include <math.h>
 #include <string.h>
@@ -61,7 +62,8 @@ static void piece_range(void *ctx, int64_t begin, int64_t end)
 static void run_step(step_job *job)
 {
     job->table = flex_lines_of(job->from[0]->dtype);
-    flex_ranges(flex_numel(job->from[0]), GRAIN, piece_range, job);
+    int64_t n = flex_numel(job->from[0]);
+    flex_ranges(n, (int64_t)flex_even_grain((uint64_t)n, GRAIN, PIECE), piece_range, job);
 }
 
 static int32_t launch_sgd(const burn_call *call)

@@ -10,6 +10,7 @@
 #include "nn_lines.h"
 #include "rows.h"
 #include "stream.h"
+#include "tiles.h"
 
 #include <math.h>
 
@@ -164,7 +165,9 @@ static int32_t launch(const burn_call *call, line_fn fn)
     if (!needs_scratch(call, &job.axis)) {
         job.slot_bytes = 0;
         flex_range_fn lines = wants_stream(call, &job.axis) ? streamed_lines : many_lines;
-        flex_ranges(items, (FLEX_GRAIN / 2 + job.axis.n - 1) / job.axis.n, lines, &job);
+        uint64_t grain = (uint64_t)((FLEX_GRAIN / 2 + job.axis.n - 1) / job.axis.n);
+        grain = flex_even_grain((uint64_t)items, grain, 1);
+        flex_ranges(items, (int64_t)grain, lines, &job);
         return BURN_OK;
     }
     if (job.scratch == NULL) {
