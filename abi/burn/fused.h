@@ -3,7 +3,7 @@
  * fused.h - the program of `burn.fused`: several small ops done in one pass over memory.
  *
  * A group of ops that the planner puts together is itself an op, BURN_OP_FUSED; its attributes are
- * a program: this head, then inputs, outputs, steps, and the attributes of steps. Offsets only, no
+ * a program: this head, then inputs, outputs, steps, and the attributes of steps, without gaps. No
  * addresses, little-endian, zero padding. A backend runs it through an ordinary row, or has none:
  * then the core runs the steps as the ops that they are. Results are, to the last bit, those of the
  * ops called one by one: each step rounds to its dtype, nothing is contracted across steps, and a
@@ -27,9 +27,10 @@ BURN_BEGIN_DECLS
 
 /*
  * How many elements a value has. The program runs over `n` positions, the row-major elements of
- * its largest operands; where it has rows, row r is the positions r * length .. (r + 1) * length - 1
- * and `length` is input `row_input`, an immediate i64. Every FULL operand has n elements in its own
- * dims and strides, every ROW operand n / length; which dims is the operand's own business.
+ * its largest operands; where it has rows, row r is the positions from r * length to
+ * (r + 1) * length - 1 and `length` is input `row_input`, an immediate i64. Every FULL operand has
+ * n elements in its own dims and strides, every ROW operand n / length; which dims is the operand's
+ * own business.
  */
 enum {
     BURN_FUSED_FULL = 0, /* one per position */
@@ -49,7 +50,8 @@ typedef struct burn_fused_input {
  * earlier steps only. The op is a core op that maps elements (BURN_FUSE_POINTWISE) or one that
  * reduces (BURN_FUSE_REDUCE): that takes a FULL value and gives a ROW value. A map's result is
  * FULL or ROW and no smaller than its arguments. `dtype` is that of the result, as the op's rule
- * gives it.
+ * gives it. Attributes are those of the op, head included; a reduction's are over axis 1 of
+ * [rows, length] with keepdims 1. Steps may share them.
  */
 typedef struct burn_fused_step {
     uint64_t op;

@@ -278,8 +278,8 @@ static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
                          op->def.name, space_names[space]);
         }
         if (!reduces && space < step->space) {
-            return wrong(c, "step %u (%s): operand %u is %s, larger than the result, which is %s", s,
-                         op->def.name, i, space_names[space], space_names[step->space]);
+            return wrong(c, "step %u (%s): operand %u is %s, larger than the result, which is %s",
+                         s, op->def.name, i, space_names[space], space_names[step->space]);
         }
     }
     return BURN_OK;
@@ -323,8 +323,8 @@ static int32_t check_place(check *c, uint32_t s, const char *name)
     }
     size_t end = (size_t)step->attrs_offset + step->attrs_size;
     if (step->attrs_offset != c->end || end > c->size) {
-        return wrong(c, "step %u (%s): its attributes are bytes %u to %zu of %zu; the next begin at "
-                        "%zu",
+        return wrong(c, "step %u (%s): its attributes are bytes %u to %zu of %zu; the next begin "
+                        "at %zu",
                      s, name, step->attrs_offset, end, c->size, c->end);
     }
     c->end = align8(end);
@@ -350,9 +350,11 @@ static int32_t check_attrs(check *c, uint32_t s, const burni_op *op)
         rc = check_fields(c, s, d, c->bytes + step->attrs_offset);
     }
     if (rc == BURN_OK && d->fuse == BURN_FUSE_REDUCE) {
+        burn_attrs_axes given;
         burn_attrs_axes axes;
-        burni_fused_row_axes(&axes, 0);
-        if (memcmp(&axes, c->bytes + step->attrs_offset, sizeof(axes)) != 0) {
+        memcpy(&given, c->bytes + step->attrs_offset, sizeof(given));
+        burni_fused_row_axes(&axes, given.correction);
+        if (memcmp(&axes, &given, sizeof(axes)) != 0) {
             rc = wrong(c, "step %u (%s): reduces other axes than a row: n_axes 1, axes {1}, "
                           "keepdims 1 are possible",
                        s, d->name);

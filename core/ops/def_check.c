@@ -135,9 +135,9 @@ static int32_t check_role(const check *c, uint32_t i)
 {
     const burn_op_def *d = c->def;
     const burn_role *role = role_at(d, i);
-    const uint32_t for_inputs =
-        BURN_ROLE_VARIADIC | BURN_ROLE_STATE | BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE;
-    const uint32_t known = for_inputs | BURN_ROLE_OPTIONAL | BURN_ROLE_NO_GRAD;
+    const uint32_t for_inputs = BURN_ROLE_STATE | BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE;
+    const uint32_t known =
+        for_inputs | BURN_ROLE_VARIADIC | BURN_ROLE_OPTIONAL | BURN_ROLE_NO_GRAD;
     if (role->name == NULL || role->name[0] == '\0' || strnlen(role->name, 32) == 32) {
         return wrong(c, "role %u has no name of 1 to 31 bytes", i);
     }
@@ -149,10 +149,16 @@ static int32_t check_role(const check *c, uint32_t i)
                      role->same_dtype_as - 1u, d->n_in);
     }
     if (i >= d->n_in && (role->flags & for_inputs) != 0) {
-        return wrong(c, "output %s is variadic, a state or a scalar", role->name);
+        return wrong(c, "output %s is a state or a scalar", role->name);
     }
-    if ((role->flags & BURN_ROLE_VARIADIC) != 0 && i + 1u != d->n_in) {
-        return wrong(c, "role %s is variadic, but not the last input", role->name);
+    int variadic = (role->flags & BURN_ROLE_VARIADIC) != 0;
+    if (variadic && i + 1u != d->n_in && i + 1u != (uint32_t)d->n_in + d->n_out) {
+        return wrong(c, "role %s is variadic, but not the last input or output", role->name);
+    }
+    /* What a gradient saves is a bit per output. */
+    if (variadic && i >= d->n_in && d->vjp != NULL) {
+        return wrong(c, "output %s is variadic; such an op has a decomposition and no vjp",
+                     role->name);
     }
     int scalar = (role->flags & (BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE)) != 0;
     if ((role->flags & BURN_ROLE_STATE) != 0 && (scalar || d->effect != BURN_EFFECT_STATE)) {

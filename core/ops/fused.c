@@ -36,8 +36,8 @@ static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_
     if (n != wanted) {
         char shape[192];
         return burni_fail(err, BURN_E_SHAPE,
-                          "fused: operand %u of shape %s has %lld elements, the program takes %lld; "
-                          "expand it first",
+                          "fused: operand %u of shape %s has %lld elements, the program takes "
+                          "%lld; expand it first",
                           i, burni_shape_text(shape, sizeof(shape), x->rank, x->dims), (long long)n,
                           (long long)wanted);
     }
@@ -72,8 +72,9 @@ int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_m
     out->program = attrs;
     const burn_fused_input *inputs = burn_fused_inputs(out->program);
     if (n_in != out->program->n_in) {
-        return burni_fail(err, BURN_E_INVALID, "fused: %u operands given, the program has %u inputs",
-                          n_in, out->program->n_in);
+        return burni_fail(err, BURN_E_INVALID,
+                          "fused: %u operands given, the program has %u inputs", n_in,
+                          out->program->n_in);
     }
     for (uint32_t i = 0; i < n_in && out->full == NULL; i++) {
         out->full = inputs[i].space == BURN_FUSED_FULL ? in[i] : NULL;

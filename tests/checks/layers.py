@@ -20,7 +20,8 @@ CHAIN = ["core/base", "core/tensor", "core/ops", "core/graph",
 EXTRA = {
     "core/exec/emit.h": {"core/grad"},  # vjps emit ops like every other caller
     "core/exec/var.h": {"core/grad"},  # gradients of variables
-    "sdk/burn_sdk/half.h": {"core/api", "core/exec", "core/ops", "core/store"},  # arithmetic, no state
+    # arithmetic, no state
+    "sdk/burn_sdk/half.h": {"core/api", "core/exec", "core/ops", "core/store"},
 }
 GPU = ("plugins/cuda", "plugins/hip", "plugins/vulkan")
 WHY = {

@@ -164,6 +164,7 @@ SET(role_name, roles[2].name, NULL)
 SET(role_tie, roles[1].same_dtype_as, 9)
 SET(role_tie_out, roles[2].same_dtype_as, 3)
 SET(role_variadic_first, roles[0].flags, BURN_ROLE_VARIADIC)
+SET(role_variadic_out, roles[2].flags, BURN_ROLE_VARIADIC)
 SET(role_scalar_out, roles[2].flags, BURN_ROLE_IMMEDIATE)
 SET(role_stride, ops[1].role_stride, 8)
 SET(state_is_pure, roles[0].flags, BURN_ROLE_STATE)
@@ -803,6 +804,7 @@ static const defect defects[] = {
     ROW(role_tie),
     ROW(role_tie_out),
     ROW(role_variadic_first),
+    ROW(role_variadic_out),
     ROW(role_scalar_out),
     ROW(role_stride),
     ROW(state_is_pure),

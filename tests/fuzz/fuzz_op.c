@@ -179,8 +179,8 @@ static void check_output(burn_tensor *t)
     if (n < 0 || burn_rank(t) > BURN_MAX_RANK || burn_dtype_size(burn_dtype_of(t)) == 0) {
         abort();
     }
-    if (n * (int64_t)burn_dtype_size(burn_dtype_of(t)) <= MAX_READ &&
-        burn_read(t, bytes, sizeof(bytes), &err) < 0 && err.text[0] == '\0') {
+    int64_t size = n * (int64_t)burn_dtype_size(burn_dtype_of(t));
+    if (size <= MAX_READ && burn_read(t, bytes, (size_t)size, &err) < 0 && err.text[0] == '\0') {
         abort();
     }
 }
@@ -211,7 +211,7 @@ static void run(program *p, const burn_op_def *op, uint8_t flags)
 {
     burn_tensor *in[MAX_IN] = {NULL};
     burn_tensor *out[MAX_OUT] = {NULL};
-    uint8_t attrs[BURN_MAX_ATTRS];
+    _Alignas(8) uint8_t attrs[BURN_MAX_ATTRS];
     uint32_t n_in = op->n_in;
     uint32_t n_out = op->n_out;
     if (flags & ODD_COUNT) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes the seeds of the corpora that no real file offers: op records and small PNG images.
+"""Writes the seeds of the corpora that no real file offers: op records, fused programs, small PNG
+images.
 
-usage: make_seeds.py        writes corpus/op/ and corpus/png/ beside this script
+usage: make_seeds.py        writes corpus/fused/, corpus/op/ and corpus/png/ beside this script
 An op seed follows the program that fuzz_op.c reads. Inputs that once failed are in the same folders
 under other names (found_*) and are not touched.
 """
@@ -41,6 +42,65 @@ def op_seeds():
     yield "scalars", record(35, [matrix, bytes([SCALAR, 2])]) + record(4, [tensor(BOOL)])
 
 
+FULL, ROW, ONE, NONE = 0, 1, 2, 0xffff  # spaces of abi/burn/fused.h
+CODE = {"bool": 1, "i32": 7, "i64": 9, "f16": 10, "f32": 12}  # dtypes
+OP = {"neg": 1, "exp": 4, "add": 40, "sub": 41, "mul": 42, "div": 43, "less": 62, "where": 66,
+      "cast": 67, "clamp": 68, "sum": 90, "max": 92}
+
+
+def axes_of_a_row():
+    return struct.pack("<IIII9q", 88, 1, 1, 1, 1, *[0] * 8)
+
+
+def cast_to(dtype):
+    return struct.pack("<IIII", 16, 1, CODE[dtype], 0)
+
+
+def fused(inputs, steps, outputs, length=NONE):
+    """inputs: (dtype, space, by value); steps: (op, dtype, space, args, attributes)"""
+    at_inputs = 24
+    at_outputs = at_inputs + 4 * len(inputs)
+    at_steps = (at_outputs + 2 * len(outputs) + 7) // 8 * 8
+    more, places, rows = b"", {}, b""
+    for op, dtype, space, args, attributes in steps:
+        if attributes and attributes not in places:
+            places[attributes] = at_steps + 24 * len(steps) + len(more)
+            more += attributes
+        rows += struct.pack("<QBBBBHH4H", OP[op], len(args), CODE[dtype], space, 0,
+                            places.get(attributes, 0), len(attributes),
+                            *(args + [NONE] * 4)[:4])
+    body = b"".join(struct.pack("<4B", CODE[d], s, v, 0) for d, s, v in inputs)
+    body += struct.pack(f"<{len(outputs)}H", *outputs)
+    body = body.ljust(at_steps - at_inputs, b"\0") + rows + more
+    return struct.pack("<II8H", at_inputs + len(body), 1, len(inputs), len(outputs), len(steps),
+                       length, at_inputs, at_outputs, at_steps, 0) + body
+
+
+def fused_seeds():
+    full, number = ("f32", FULL, 0), ("f32", ONE, 1)
+    axes = axes_of_a_row()
+    yield "chain", fused([full, full, number], [
+        ("mul", "f32", FULL, [0, 1], b""), ("add", "f32", FULL, [3, 2], b""),
+        ("exp", "f32", FULL, [4], b"")], [5])
+    yield "choice", fused([("i32", FULL, 0)] * 2, [
+        ("less", "bool", FULL, [0, 1], b""), ("where", "i32", FULL, [2, 0, 1], b"")], [3, 2])
+    yield "casts", fused([("i32", FULL, 0)], [
+        ("cast", "f32", FULL, [0], cast_to("f32")), ("cast", "f16", FULL, [1], cast_to("f16"))],
+        [1, 2])
+    yield "limits", fused([full, number], [("clamp", "f32", FULL, [0, NONE, 1], b"")], [2])
+    yield "softmax", fused([full, ("i64", ONE, 1)], [
+        ("max", "f32", ROW, [0], axes), ("sub", "f32", FULL, [0, 2], b""),
+        ("exp", "f32", FULL, [3], b""), ("sum", "f32", ROW, [4], axes),
+        ("div", "f32", FULL, [4, 5], b"")], [6], 1)
+    yield "per_row", fused([("f32", ROW, 0), full, ("i64", ONE, 1), ("f32", ONE, 0)], [
+        ("sum", "f32", ROW, [1], axes), ("mul", "f32", ROW, [4, 0], b""),
+        ("sub", "f32", FULL, [1, 5], b""), ("add", "f32", FULL, [6, 3], b"")], [5, 7], 2)
+    for first in range(13):  # recipes, which begin with the inputs' dtypes
+        yield f"recipe_{first:02d}", bytes([3, first] + [1, 2, 3] * 3 + [
+            40 + first, 2, 0, 1, 2, 3, 90, 0, 0, 0, 0, 0, 67, first + 5, 0, 0, 0, 0, 66, 0, 1, 2, 3,
+            4] + list(range(42, 54)))
+
+
 def chunk(kind, data):
     body = kind + data
     return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
@@ -75,7 +135,7 @@ def png_seeds():
 
 
 def main():
-    for folder, seeds in (("op", op_seeds()), ("png", png_seeds())):
+    for folder, seeds in (("fused", fused_seeds()), ("op", op_seeds()), ("png", png_seeds())):
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
         count = 0
         for name, data in seeds:

@@ -384,11 +384,13 @@ static void run_op(oracle *o, const char *folder)
     json_decref(file);
 }
 
-/* All ops without an extension, else that extension's: its ops begin with its id. */
-static int is_asked_for(const char *op, const char *extension)
+/* All ops without an extension, else that extension's: its ops begin with its id. A fused call is
+ * what its steps are, and those are asked for. */
+static int is_asked_for(const burn_op_def *op, const char *extension)
 {
     size_t n = extension != NULL ? strlen(extension) : 0;
-    return extension == NULL || (strncmp(op, extension, n) == 0 && op[n] == '.');
+    int theirs = extension == NULL || (strncmp(op->name, extension, n) == 0 && op->name[n] == '.');
+    return theirs && op->id != BURN_OP_FUSED;
 }
 
 int main(int argc, char **argv)
@@ -418,7 +420,7 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < burn_op_count(); i++) {
         o.def = burn_op_at(i);
         int one = argc < 4 || strcmp(argv[3], o.def->name) == 0;
-        if (one && is_asked_for(o.def->name, extension)) {
+        if (one && is_asked_for(o.def, extension)) {
             run_op(&o, argv[2]);
         }
     }

@@ -103,6 +103,7 @@ static int32_t add_constant(maker *m, uint32_t t, const burn_meta *meta,
     v->constant = 1;
     conf_value_alloc(&m->p->arena, &v->host);
     conf_fill(&v->host, how, m->p->seed, (uint64_t)(uint32_t)id << 40);
+    conf_tell_number(&v->host);
     if (meta->kind == BURN_IMMEDIATE) {
         return id; /* made where it is used */
     }
@@ -152,8 +153,8 @@ static int32_t infer(maker *m, step *s, burn_meta *out)
     shapes_only.eval = NULL;
     memset(made, 0, sizeof(made));
     int32_t rc = conf_evaluate_exact(&m->p->arena, &shapes_only, s->attrs, s->attrs_size, in,
-                                     s->n_in, made, s->def->n_out, &err);
-    for (uint32_t j = 0; j < s->def->n_out; j++) {
+                                     s->n_in, made, s->n_out, &err);
+    for (uint32_t j = 0; j < s->n_out; j++) {
         out[j] = made[j].meta;
     }
     return rc == BURN_E_UNSUPPORTED && strstr(err.text, "has no eval") != NULL ? BURN_OK : rc;
@@ -182,6 +183,7 @@ static void move_some(maker *m, step *s)
 static void finish_op(maker *m, step *s)
 {
     burn_meta out[MAX_OUTS];
+    s->n_out = s->n_out != 0 ? s->n_out : s->def->n_out;
     int32_t rc = infer(m, s, out);
     int64_t largest = 0;
     int tracked = 0;
@@ -190,7 +192,6 @@ static void finish_op(maker *m, step *s)
             tracked |= at(m, s->in[i])->tracked;
         }
     }
-    s->n_out = s->def->n_out;
     for (uint32_t j = 0; j < s->n_out && rc == BURN_OK; j++) {
         int64_t n = conf_count(&out[j]);
         largest = n > largest ? n : largest;
@@ -278,6 +279,7 @@ static void add_sample(maker *m, uint32_t t)
     s->loose = (uint8_t)loose;
     s->tolerance = c.sample.tolerance;
     s->n_in = c.n_in;
+    s->n_out = c.n_out;
     memcpy(s->in, ids, c.n_in * sizeof(ids[0]));
     s->attrs_size = c.sample.attrs_size;
     memcpy(s->attrs, c.sample.attrs, s->attrs_size);
