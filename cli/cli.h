@@ -38,6 +38,7 @@ int cli_devices(cli *c);
 int cli_plugins(cli *c);
 int cli_ops(cli *c);
 int cli_doctor(cli *c);
+int cli_env(cli *c);
 int cli_explain(cli *c);
 int cli_profile(cli *c);
 int cli_inspect(cli *c);

@@ -38,6 +38,21 @@ static const cli_command commands[] = {
      "  burn doctor\n"
      "  burn doctor --json\n",
      cli_doctor},
+    {"env", "tuning environments: which kernel is the fastest for what, on this machine",
+     "  list                the environments of this user\n"
+     "  show NAME           what is in one, or in a file (a path with a slash)\n"
+     "  prepare NAME -- PROGRAM ARGS...  runs a program that fills it; its exit status is passed\n"
+     "                      on. With --json its standard output goes to standard error\n"
+     "  prepare NAME --matmul SIZES  or by matrix products: 64x128x256,512x512x512\n"
+     "  export NAME FILE    copies it to a file, for other machines\n"
+     "  import NAME FILE    takes a file in\n"
+     "  clear NAME          removes it\n"
+     "  --device D          for --matmul: the device (else BURN_DEVICE, else auto)\n"
+     "  --dtype T           for --matmul: f32 (default) or f64\n",
+     "  burn env prepare lab -- ./train --epochs 1\n"
+     "  BURN_ENVIRONMENT=lab ./train\n"
+     "  burn env show lab\n",
+     cli_env},
     {"explain", "runs a program and tells which kernel each of its ops got, and why",
      "  -- PROGRAM ARGS...  the program; its exit status is passed on, 128 + n for signal n.\n"
      "                      With --json its standard output goes to standard error\n",

@@ -22,7 +22,13 @@ enum {
     BURN_ROW_ANY_DIMS = 4, /* the prepared state serves every shape of the same ranks and layouts */
     BURN_ROW_INDEX64 = 8,
     BURN_ROW_FAULTS = 16, /* may write the fault word, or return BURN_E_DATA */
-    BURN_ROW_EPILOGUE = 32
+    BURN_ROW_EPILOGUE = 32,
+    /* It may run against other rows with this flag that fit the same call, on memory of its own, to
+     * find the fastest; that happens only when an environment is named (environment.h). */
+    BURN_ROW_TUNABLE = 64,
+    /* Taken only when it won such a race: its bits differ from those of the row that is taken
+     * otherwise, or it is seldom the better one. */
+    BURN_ROW_TUNED_ONLY = 128
 };
 
 /* One operand's constraints. `same_dtype_as` is 1 + the operand's index, 0 = free. */

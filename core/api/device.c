@@ -13,6 +13,7 @@
 #include "exec/stream.h"
 #include "exec/support.h"
 #include "loader/loader.h"
+#include "tune/environment.h"
 
 #include <burn/grad.h>
 #include <burn/registry.h>
@@ -211,6 +212,7 @@ void burn_shutdown(void)
 {
     burni_explain_finish();
     burni_check_finish();
+    burni_environment_finish();
     for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
         burni_device_close(burni_device_at(d));
     }

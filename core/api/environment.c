@@ -14,6 +14,8 @@
 #include "exec/device.h"
 #include "loader/entry.h"
 #include "loader/loader.h"
+#include "tune/environment.h"
+#include "tune/place.h"
 
 #include <burn/plugins.h>
 #include <ctype.h>
@@ -30,6 +32,8 @@ static const variable variables[] = {
     {"BURN_BACKENDS", NULL, "it is read from the environment only"},
     {"BURN_CHECK", burni_check_option, "it has a mode of its own"},
     {"BURN_DEVICE", NULL, "give burn_device_open the string"},
+    {"BURN_ENVIRONMENT", burni_environment_check_option, "call burn_environment_load"},
+    {"BURN_ENVIRONMENT_PATH", burni_place_check_option, "it is read from the environment only"},
     {"BURN_EXPLAIN", NULL, "it is read from the environment only"},
     {"BURN_LOG", burni_log_check, "call burn_log_set"},
     {"BURN_PLUGIN_PATH", NULL, "it is read from the environment only"},

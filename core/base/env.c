@@ -26,6 +26,21 @@ const char *burni_env(const char *name)
     return getenv(full);
 }
 
+int burni_env_data_home(char *out, size_t size)
+{
+    if (burni_env_is_secure()) {
+        return 0;
+    }
+    const char *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    int has_data = data != NULL && data[0] == '/';
+    if (!has_data && (home == NULL || home[0] != '/')) {
+        return 0;
+    }
+    int n = snprintf(out, size, "%s%s", has_data ? data : home, has_data ? "" : "/.local/share");
+    return n > 0 && (size_t)n < size;
+}
+
 int burni_env_at(uint32_t i, char *name, size_t size, const char **value)
 {
     uint32_t n = 0;

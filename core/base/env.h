@@ -16,6 +16,10 @@ const char *burni_env(const char *name);
  * last one, and in privileged processes. */
 int burni_env_at(uint32_t i, char *name, size_t size, const char **value);
 
+/* Where a user's data go, XDG_DATA_HOME, else .local/share below HOME. 0 when neither is an
+ * absolute path that fits, and in privileged processes. */
+int burni_env_data_home(char *out, size_t size);
+
 /* 1 when the process runs with raised privileges. */
 int burni_env_is_secure(void);
 

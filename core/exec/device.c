@@ -18,8 +18,10 @@
 #include "exec/fault.h"
 #include "exec/profile.h"
 #include "exec/rows.h"
+#include "exec/tuner.h"
 #include "loader/lent.h"
 #include "loader/loader.h"
+#include "tune/environment.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -352,6 +354,9 @@ static int32_t read_modes(burn_err *err)
     if (rc == BURN_OK) {
         rc = burni_profile_start(err);
     }
+    if (rc == BURN_OK) {
+        rc = burni_environment_start(err);
+    }
     burni_thread *thread = burni_thread_get();
     if (thread != NULL) {
         thread->watch |= atomic_load(&burni_watch_all);
@@ -378,6 +383,7 @@ burn_device *burni_device_open(const char *string, burn_err *err)
         return NULL;
     }
     burni_extensions_tell();
+    burni_tuner_know(device);
     return choice.autodiff ? &device->autodiff : &device->plain;
 }
 

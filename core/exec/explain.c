@@ -20,6 +20,7 @@
 #include "exec/check.h"
 #include "exec/match.h"
 #include "exec/rows.h"
+#include "exec/tuner.h"
 #include "loader/lent.h"
 #include "ops/rules.h"
 
@@ -325,6 +326,12 @@ static void print_why(char *out, size_t size, const burni_emission *e, const bur
     if (r->row != NULL && r->copy_mask != 0) {
         burni_print(&p, "copied first:");
         print_copies(&p, e->op, call, r->copy_mask, r->row);
+    }
+    if (r->tuned != 0) {
+        char text[200];
+        burni_tuner_print(r, text, sizeof(text));
+        burni_print(&p, "%s%s", p.used > 0 ? "; " : "", text);
+        return; /* rows of higher priority were not refused: they lost */
     }
     for (uint32_t i = 0; i < rows->count && rows->rows[i] != r->row; i++) {
         refused++;

@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "exec/match.h"
 #include "exec/rows.h"
+#include "exec/tuner.h"
 #include "loader/lent.h"
+#include "tune/environment.h"
 
 #include <burn/plugin.h>
 #include <stdio.h>
@@ -112,29 +114,39 @@ static int32_t prepare_row(const burn_row *row, burn_call *probe, burni_sink *si
     return rc;
 }
 
-static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *call)
+int32_t burni_accept_row(const burn_row *row, const burn_call *call, burn_prepared *out,
+                         burn_err *err)
 {
     burni_sink sink;
     lent_prepared prepared;
-    burn_err err = BURN_ERR_INIT;
     burn_call probe = *call;
     burni_sink_begin(&sink);
     probe.err = &sink.err;
     int32_t rc = BURN_OK;
     if (row->check != NULL) {
-        rc = burni_sink_end(&sink, row->name, "check", row->check(&probe), &err);
+        rc = burni_sink_end(&sink, row->name, "check", row->check(&probe), err);
     }
     if (rc == BURN_OK) {
-        rc = prepare_row(row, &probe, &sink, &prepared, &err);
+        rc = prepare_row(row, &probe, &sink, &prepared, err);
     }
-    if (rc != BURN_OK) {
+    if (rc == BURN_OK) {
+        *out = prepared.it;
+    }
+    return rc;
+}
+
+static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *call)
+{
+    burn_prepared prepared;
+    burn_err err = BURN_ERR_INIT;
+    if (burni_accept_row(row, call, &prepared, &err) != BURN_OK) {
         (void)snprintf(r->why, sizeof(r->why), "%.24s: %.64s", row->name, err.text);
         return 0;
     }
     r->row = row;
-    r->state = prepared.it.state;
-    r->workspace_bytes = prepared.it.workspace_bytes;
-    r->in_place_mask = prepared.it.in_place_mask;
+    r->state = prepared.state;
+    r->workspace_bytes = prepared.workspace_bytes;
+    r->in_place_mask = prepared.in_place_mask;
     return 1;
 }
 
@@ -145,7 +157,8 @@ static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *c
     for (int with_copies = 0; with_copies < 2 && r->row == NULL; with_copies++) {
         for (uint32_t i = 0; i < rows->count && r->row == NULL; i++) {
             uint32_t mask = 0;
-            if (burni_match_row(r->op, rows->rows[i], call, &mask, NULL) &&
+            if ((rows->rows[i]->flags & BURN_ROW_TUNED_ONLY) == 0 &&
+                burni_match_row(r->op, rows->rows[i], call, &mask, NULL) &&
                 (mask != 0) == with_copies && accept_row(r, rows->rows[i], call)) {
                 copies[with_copies] = mask;
             }
@@ -174,6 +187,9 @@ static burni_resolved *make_entry(burni_device *device, const burni_rows *rows, 
         memcpy(r->attrs, call->attrs, call->attrs_size);
     }
     choose(r, rows, call);
+    if (burni_environment_on() != 0 && r->row != NULL && (r->row->flags & BURN_ROW_TUNABLE) != 0) {
+        burni_tuner_choose(r, device, rows, call);
+    }
     if (burni_log_wants(BURN_LOG_DEBUG)) {
         burni_log(BURN_LOG_DEBUG, "dispatch", "%s on %s: %s%s%s", op->def.name, device->name,
                   r->row != NULL ? r->row->name : "no row", r->row != NULL ? "" : ", ",

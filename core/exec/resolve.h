@@ -28,10 +28,16 @@ typedef struct burni_resolved {
     uint32_t copy_mask;
     uint32_t attrs_size;
     _Atomic uint32_t users; /* records that hold it; they are released by any thread */
+    uint32_t tuned;         /* BURNI_TUNED_* (tuner.h): it won against others */
+    float gain;             /* the rival's time in parts of its own; 0: no rival was measured */
+    const burn_row *rival;
     char why[96];
     struct burni_resolved *next;
     unsigned char attrs[];
 } burni_resolved;
+
+/* burni_resolved.tuned; 0: it was not. */
+enum { BURNI_TUNED = 1, BURNI_TUNED_AT_ROOF = 2 };
 
 /* How many answers are kept per op; the older half goes when there are more. */
 #define BURNI_MAX_RESOLVED 64
@@ -68,6 +74,10 @@ const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *devi
                                     const burni_op *op, const burn_call *call, burn_err *err);
 /* Forgets everything that no record holds. */
 void burni_resolver_clear(burni_resolver *resolver, burni_device *device);
+
+/* Asks a row's check and prepare. On failure the text is in `err`. */
+int32_t burni_accept_row(const burn_row *row, const burn_call *call, burn_prepared *out,
+                         burn_err *err);
 
 /* A record holds an answer, and lets go of it. [any] */
 void burni_resolved_hold(const burni_resolved *r);

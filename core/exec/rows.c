@@ -45,6 +45,7 @@ static int depends_on_dims(const burn_row *row)
 {
     /* Guards look at sizes: with those in the key, the first row that fits is always the one. */
     return (row->key_facts & BURN_FACT_DIMS) != 0 || row->n_guards > 0 ||
+           (row->flags & BURN_ROW_TUNABLE) != 0 ||
            (row->prepare != NULL && (row->flags & BURN_ROW_ANY_DIMS) == 0);
 }
 

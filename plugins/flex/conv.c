@@ -9,6 +9,7 @@
  */
 #include "conv.h"
 
+#include "conv_direct.h"
 #include "nn.h"
 #include "rows.h"
 
@@ -107,18 +108,24 @@ static uint64_t widened_bytes(const burn_operand *const x[4])
     return bytes;
 }
 
-static int32_t prepare(const burn_call *call, const reading *r, burn_prepared *out)
+static int32_t prepare_by(const burn_call *call, const reading *r, uint32_t way,
+                          burn_prepared *out)
 {
     flex_conv v;
     make_conv(call, r, &v);
     const burn_operand *x[4];
     operands_of(call, r, x);
     out->flops = (uint64_t)(2 * v.n * v.o * v.oh * v.ow * (v.c / v.groups) * v.kh * v.kw);
-    uint64_t own = x[0]->dtype == BURN_F64 ? 0 : flex_conv_f32_bytes(&v, r->what);
+    uint64_t own = x[0]->dtype == BURN_F64 ? 0 : flex_conv_f32_bytes(&v, r->what, way);
     return flex_want_workspace(out, own + widened_bytes(x));
 }
 
-static int32_t launch(const burn_call *call, const reading *r)
+static int32_t prepare(const burn_call *call, const reading *r, burn_prepared *out)
+{
+    return prepare_by(call, r, FLEX_CONV_BY_SHAPE, out);
+}
+
+static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
 {
     flex_conv v;
     make_conv(call, r, &v);
@@ -148,7 +155,7 @@ static int32_t launch(const burn_call *call, const reading *r)
         }
     }
     flex_conv_data d = {data[0], data[1], data[2], data[3]};
-    flex_conv_f32(&v, r->what, &d, memory);
+    flex_conv_f32(&v, r->what, way, &d, memory);
     if (needs_widening(result)) {
         static const uint8_t index_of_result[] = {2, 0, 1}; /* by FLEX_CONV_* */
         const float *wide = data[index_of_result[r->what]];
@@ -156,6 +163,51 @@ static int32_t launch(const burn_call *call, const reading *r)
     }
     return BURN_OK;
 }
+
+static int32_t launch(const burn_call *call, const reading *r)
+{
+    return launch_by(call, r, FLEX_CONV_BY_SHAPE);
+}
+
+/* Candidates of the tuner: each way where the shape suggests the other one. */
+static int32_t check_way(const burn_call *call, const reading *r, uint32_t way)
+{
+    flex_conv v;
+    make_conv(call, r, &v);
+    if (flex_numel(flex_out(call, 0)) == 0) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "convolution: there is nothing to compute");
+    }
+    int direct = flex_conv_direct_fits(&v, r->what);
+    if (direct == (way == FLEX_CONV_DIRECT)) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED,
+                         "convolution: the plain row takes this way already");
+    }
+    if (way == FLEX_CONV_DIRECT && !flex_conv_direct_can(&v, r->what)) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED,
+                         "convolution: this shape cannot be computed from the image itself");
+    }
+    return BURN_OK;
+}
+
+#define WAY_FNS(name, way, suffix)                                                                 \
+    static int32_t check_##name##_##suffix(const burn_call *call)                                  \
+    {                                                                                              \
+        return check_way(call, &read_##name, way);                                                 \
+    }                                                                                              \
+    static int32_t prepare_##name##_##suffix(const burn_call *call, burn_prepared *out)            \
+    {                                                                                              \
+        return prepare_by(call, &read_##name, way, out);                                           \
+    }                                                                                              \
+    static int32_t launch_##name##_##suffix(const burn_call *call)                                 \
+    {                                                                                              \
+        return launch_by(call, &read_##name, way);                                                 \
+    }
+#define BOTH_WAYS(name)                                                                            \
+    WAY_FNS(name, FLEX_CONV_DIRECT, direct)                                                        \
+    WAY_FNS(name, FLEX_CONV_PRODUCT, product)
+BOTH_WAYS(conv)
+BOTH_WAYS(grad_input)
+BOTH_WAYS(grad_weight)
 
 #define READING_FNS(name)                                                                          \
     static int32_t prepare_##name(const burn_call *call, burn_prepared *out)                       \
@@ -184,14 +236,41 @@ static const burn_slot without_bias[] = {
     FLEX_SLOT(BURN_SET_FLOAT, DENSE, 1, 0),
 };
 
+#define NARROW_SET (BURN_BIT(F32) | BURN_BIT(F16) | BURN_BIT(BF16))
+static const burn_slot narrow_with_bias[] = {
+    FLEX_SLOT(NARROW_SET, DENSE, 0, 0),
+    FLEX_SLOT(NARROW_SET, DENSE, 1, 0),
+    FLEX_SLOT(NARROW_SET, DENSE, 1, FLEX_OPT),
+    FLEX_SLOT(NARROW_SET, DENSE, 1, 0),
+};
+static const burn_slot narrow_without_bias[] = {
+    FLEX_SLOT(NARROW_SET, DENSE, 0, 0),
+    FLEX_SLOT(NARROW_SET, DENSE, 1, 0),
+    FLEX_SLOT(NARROW_SET, DENSE, 1, 0),
+};
+
 /* clang-format off */
+#define CANDIDATES(op, slots, name, reading)                                                       \
+    FLEX_ROW_CANDIDATE(op, slots, name ".direct", check_##reading##_direct,                        \
+                       prepare_##reading##_direct, launch_##reading##_direct),                     \
+    FLEX_ROW_CANDIDATE(op, slots, name ".product", check_##reading##_product,                      \
+                       prepare_##reading##_product, launch_##reading##_product)
+
 const burn_row flex_rows_conv[] = {
-    FLEX_ROW_PREPARED(BURN_OP_CONV2D, with_bias, 0, "flex.conv2d", prepare_conv, launch_conv),
-    FLEX_ROW_PREPARED(BURN_OP_CONV1D, with_bias, 0, "flex.conv1d", prepare_conv, launch_conv),
-    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_INPUT, without_bias, 0, "flex.conv2d_grad_input",
-                      prepare_grad_input, launch_grad_input),
-    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_WEIGHT, without_bias, 0, "flex.conv2d_grad_weight",
-                      prepare_grad_weight, launch_grad_weight),
+    FLEX_ROW_PREPARED(BURN_OP_CONV2D, with_bias, BURN_ROW_TUNABLE, "flex.conv2d", prepare_conv,
+                      launch_conv),
+    CANDIDATES(BURN_OP_CONV2D, narrow_with_bias, "flex.conv2d", conv),
+    FLEX_ROW_PREPARED(BURN_OP_CONV1D, with_bias, BURN_ROW_TUNABLE, "flex.conv1d", prepare_conv,
+                      launch_conv),
+    CANDIDATES(BURN_OP_CONV1D, narrow_with_bias, "flex.conv1d", conv),
+    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_INPUT, without_bias, BURN_ROW_TUNABLE,
+                      "flex.conv2d_grad_input", prepare_grad_input, launch_grad_input),
+    CANDIDATES(BURN_OP_CONV2D_GRAD_INPUT, narrow_without_bias, "flex.conv2d_grad_input",
+               grad_input),
+    FLEX_ROW_PREPARED(BURN_OP_CONV2D_GRAD_WEIGHT, without_bias, BURN_ROW_TUNABLE,
+                      "flex.conv2d_grad_weight", prepare_grad_weight, launch_grad_weight),
+    CANDIDATES(BURN_OP_CONV2D_GRAD_WEIGHT, narrow_without_bias, "flex.conv2d_grad_weight",
+               grad_weight),
     FLEX_ROW_PREPARED(BURN_OP_CONV_TRANSPOSE2D, with_bias, 0, "flex.conv_transpose2d",
                       prepare_transpose, launch_transpose),
 };

@@ -38,9 +38,14 @@ typedef struct flex_conv_data {
     const void *bias;
 } flex_conv_data;
 
+/* By which of the two ways: as its shape suggests, straight from the padded image (where that can
+ * be; else by products), or by products with an implicit patch matrix. */
+enum { FLEX_CONV_BY_SHAPE = 0, FLEX_CONV_DIRECT = 1, FLEX_CONV_PRODUCT = 2 };
+
 /* Bytes of 64-byte aligned memory that the f32 kernels need. */
-uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what);
-void flex_conv_f32(const flex_conv *v, uint32_t what, const flex_conv_data *data, void *memory);
+uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what, uint32_t way);
+void flex_conv_f32(const flex_conv *v, uint32_t what, uint32_t way, const flex_conv_data *data,
+                   void *memory);
 
 void flex_conv_f64(const flex_conv *v, uint32_t what, const flex_conv_data *data);
 

@@ -443,6 +443,18 @@ int flex_conv_direct_fits(const flex_conv *v, uint32_t what)
     return map_fits(&t);
 }
 
+int flex_conv_direct_can(const flex_conv *v, uint32_t what)
+{
+    flex_conv t = what == FLEX_CONV_IMAGE ? turned_round(v) : *v;
+    if (!is_plain(v) || !is_plain(&t)) {
+        return 0;
+    }
+    /* A vector must lie within a map, and scratch memory must not be beyond all measure. */
+    layout l = layout_of(&t);
+    return l.positions >= kernels_of()->lanes &&
+           flex_conv_direct_bytes(v, what) <= (uint64_t)256 << 20;
+}
+
 uint64_t flex_conv_direct_bytes(const flex_conv *v, uint32_t what)
 {
     if (what == FLEX_CONV_KERNEL) {

@@ -63,8 +63,10 @@ extern const flex_conv_kernels flex_conv_kernels_avx2;
 extern const flex_conv_kernels flex_conv_kernels_avx512;
 #endif
 
-/* Whether the direct way can compute `what` and is worth it; its bytes of aligned memory. */
+/* Whether the direct way can compute `what` and is worth it; whether it can; its bytes of aligned
+ * memory. */
 int flex_conv_direct_fits(const flex_conv *v, uint32_t what);
+int flex_conv_direct_can(const flex_conv *v, uint32_t what);
 uint64_t flex_conv_direct_bytes(const flex_conv *v, uint32_t what);
 
 /*

@@ -332,16 +332,23 @@ static uint64_t product_bytes(const flex_conv *v, uint32_t what)
     return patch_bytes(v) + flex_gemm_bytes(&g, flex_thread_count());
 }
 
-uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what)
+static int goes_direct(const flex_conv *v, uint32_t what, uint32_t way)
+{
+    return way == FLEX_CONV_DIRECT ? flex_conv_direct_can(v, what)
+                                   : way == FLEX_CONV_BY_SHAPE && flex_conv_direct_fits(v, what);
+}
+
+uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what, uint32_t way)
 {
     uint64_t bytes = product_bytes(v, what);
-    uint64_t direct = flex_conv_direct_fits(v, what) ? flex_conv_direct_bytes(v, what) : 0;
+    uint64_t direct = goes_direct(v, what, way) ? flex_conv_direct_bytes(v, what) : 0;
     return bytes > direct ? bytes : direct;
 }
 
-void flex_conv_f32(const flex_conv *v, uint32_t what, const flex_conv_data *data, void *memory)
+void flex_conv_f32(const flex_conv *v, uint32_t what, uint32_t way, const flex_conv_data *data,
+                   void *memory)
 {
-    if (flex_conv_direct_fits(v, what) && flex_conv_direct(v, what, data, memory)) {
+    if (goes_direct(v, what, way) && flex_conv_direct(v, what, data, memory)) {
         return;
     }
     if (what == FLEX_CONV_IMAGE) {

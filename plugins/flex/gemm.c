@@ -269,7 +269,71 @@ static int32_t launch_blas(const burn_call *call)
     return BURN_OK;
 }
 
+/* Candidates of the tuner: OpenBLAS where it takes the strides, else as the plain row does. */
+static int32_t check_candidate(const burn_call *call)
+{
+    const burn_operand *z = flex_out(call, 0);
+    int32_t rc = flex_blas_there(call->err);
+    if (rc == BURN_OK && flex_numel(z) == 0) {
+        rc = flex_fail(call->err, BURN_E_UNSUPPORTED, "matmul: there is nothing to multiply");
+    }
+    return rc;
+}
+
+static void blas_item(void *ctx, int64_t item, uint32_t slot)
+{
+    (void)slot;
+    flex_gemm g = batch_item(ctx, item);
+    flex_blas_serial(&g);
+}
+
+static int32_t launch_candidate(const burn_call *call)
+{
+    batch p;
+    make_batch(call, &p);
+    if (!flex_blas_takes(&p.g)) {
+        return launch_f32(call);
+    }
+    if (by_items(&p)) {
+        int64_t work = p.count * p.g.m * p.g.n * p.g.k;
+        flex_share(p.count, work < FLEX_GRAIN ? 1 : flex_slots(p.count), blas_item, &p);
+        return BURN_OK;
+    }
+    for (int64_t i = 0; i < p.count; i++) {
+        flex_gemm g = batch_item(&p, i);
+        flex_blas_product(&g);
+    }
+    return BURN_OK;
+}
+
+static int32_t prepare_candidate_f64(const burn_call *call, burn_prepared *out)
+{
+    batch p;
+    make_batch(call, &p);
+    out->flops = (uint64_t)(2 * p.count * p.g.m * p.g.n * p.g.k);
+    return flex_wide_prepare(call, out);
+}
+
+static int32_t launch_candidate_f64(const burn_call *call)
+{
+    batch p;
+    make_batch(call, &p); /* its arrays are read as floats: only distances are taken from them */
+    if (!flex_blas_takes(&p.g)) {
+        return flex_wide_launch(call);
+    }
+    for (int64_t i = 0; i < p.count; i++) {
+        flex_blas_f64 one = {.g = batch_item(&p, i)};
+        one.a = (const double *)flex_in(call, 0)->data + (one.g.a - p.g.a);
+        one.b = (const double *)flex_in(call, 1)->data + (one.g.b - p.g.b);
+        one.c = (double *)flex_out(call, 0)->data + (one.g.c - p.g.c);
+        one.init = (const double *)(const void *)p.g.init;
+        flex_blas_product_f64(&one);
+    }
+    return BURN_OK;
+}
+
 #define F32_SET BURN_BIT(F32)
+#define F64_SET BURN_BIT(F64)
 #define HALF_SET (BURN_BIT(F16) | BURN_BIT(BF16))
 #define WIDE_SET (BURN_BIT(F64) | BURN_SET_INT)
 #define DENSE BURN_LAYOUT_CONTIGUOUS
@@ -293,6 +357,8 @@ static const burn_slot matmul_blas[] = {
     FLEX_SLOT(F32_SET, DENSE, 1, 0),
     FLEX_SLOT(F32_SET, DENSE, 1, 0),
 };
+static const burn_slot matmul_f64[] = MATMUL_SLOTS(F64_SET);
+static const burn_slot linear_f64[] = LINEAR_SLOTS(F64_SET);
 static const burn_slot linear_f32[] = LINEAR_SLOTS(F32_SET);
 static const burn_slot linear_half[] = LINEAR_SLOTS(HALF_SET);
 static const burn_slot linear_wide[] = LINEAR_SLOTS(WIDE_SET);
@@ -304,15 +370,25 @@ const burn_row flex_rows_gemm[] = {
       .slot_stride = (uint32_t)sizeof(burn_slot), .slots = matmul_blas,
       .name = "flex.matmul.f32.openblas", .name_revision = 1,
       .guard_stride = (uint32_t)sizeof(burn_guard), .check = check_blas, .launch = launch_blas },
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, 0, "flex.matmul.f32", prepare_f32, launch_f32),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, BURN_ROW_TUNABLE, "flex.matmul.f32",
+                      prepare_f32, launch_f32),
+    FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f32, "flex.matmul.f32.blas", check_candidate,
+                       prepare_f32, launch_candidate),
+    FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f64, "flex.matmul.f64.blas", check_candidate,
+                       prepare_candidate_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, 0, "flex.matmul.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, 0, "flex.matmul.wide",
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, BURN_ROW_TUNABLE, "flex.matmul.wide",
                       flex_wide_prepare, flex_wide_launch),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, 0, "flex.linear.f32", prepare_f32, launch_f32),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, BURN_ROW_TUNABLE, "flex.linear.f32",
+                      prepare_f32, launch_f32),
+    FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f32, "flex.linear.f32.blas", check_candidate,
+                       prepare_f32, launch_candidate),
+    FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f64, "flex.linear.f64.blas", check_candidate,
+                       prepare_candidate_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, 0, "flex.linear.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, 0, "flex.linear.wide",
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, BURN_ROW_TUNABLE, "flex.linear.wide",
                       flex_wide_prepare, flex_wide_launch),
 };
 /* clang-format on */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * gemm_blas.h - an f32 product through OpenBLAS, when the user asks for it.
+ * gemm_blas.h - products through OpenBLAS, when the user asks for it or the tuner tries it.
  *
  * Owns the library: opened by name on first need, never linked, set to one thread (flex shares the
  * work out itself). Its bits differ from flex's own kernels, so nothing uses it unless the option
- * FLEX_GEMM is "openblas".
+ * FLEX_GEMM is "openblas" or an environment is named and it won there.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_BLAS_H
 #define BURN_PLUGINS_FLEX_GEMM_BLAS_H
@@ -15,8 +15,25 @@
 
 /* BURN_OK when asked for and usable; else BURN_E_UNSUPPORTED, with the reason in err. [any] */
 int32_t flex_blas_usable(burn_err *err);
+/* The same, whether it was asked for or not. [any] */
+int32_t flex_blas_there(burn_err *err);
 
-/* C = A B; strides of A, B along k or along the other axis must be 1. Needs flex_blas_usable. */
+/* Whether sizes and strides are such as BLAS takes: one stride of A and of B is 1, none is 0. */
+int flex_blas_takes(const flex_gemm *g);
+
+/* C = init + A B; init is 0 or FLEX_INIT_COL. Needs one of the first two, and flex_blas_takes. */
 void flex_blas_product(const flex_gemm *g);
+/* The same on the calling thread alone. */
+void flex_blas_serial(const flex_gemm *g);
+
+/* The same for f64: m, n, k and the strides are those of `g`, the arrays are given apart. */
+typedef struct flex_blas_f64 {
+    flex_gemm g;
+    const double *a;
+    const double *b;
+    double *c;
+    const double *init; /* one for each column, or NULL */
+} flex_blas_f64;
+void flex_blas_product_f64(const flex_blas_f64 *p);
 
 #endif /* BURN_PLUGINS_FLEX_GEMM_BLAS_H */

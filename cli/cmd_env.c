@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * cmd_env.c - `burn env`: lists, shows, fills, ships and removes tuning environments.
+ *
+ * `prepare` names the environment to a program (BURN_ENVIRONMENT) or multiplies matrices of given
+ * sizes in this process; either way the library measures and saves. To add an action: a row of
+ * `actions` and its function. Words are read here, since an action may have two.
+ */
+#include "program.h"
+
+#include <burn/device.h>
+#include <burn/environment.h>
+#include <burn/ops.h>
+#include <burn/tensor.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What stands behind the action's name. */
+typedef struct words {
+    const char *name;
+    const char *file;
+    const char *device;
+    const char *matmul;
+    const char *dtype;
+    char **program;
+} words;
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+static json_t *info_json(const burn_environment_info *e)
+{
+    return json_pack("{s:o, s:o, s:i, s:i, s:i, s:I, s:i, s:o}", "name", cli_json_text(e->name),
+                     "path", cli_json_text(e->path), "devices", (int)e->n_devices, "choices",
+                     (int)e->n_choices, "plans", (int)e->n_plans, "bytes", (json_int_t)e->bytes,
+                     "code", (int)e->code, "problem", cli_json_text(e->problem));
+}
+
+static void print_info(const burn_environment_info *e)
+{
+    char text[sizeof(e->path)];
+    char bytes[32];
+    if (e->code != BURN_OK) {
+        printf("%-20s  cannot be used: %s\n", e->name, cli_clean(text, sizeof(text), e->problem));
+        return;
+    }
+    printf("%-20s  %6u choices  %4u plans  %2u devices  %s\n", e->name, e->n_choices, e->n_plans,
+           e->n_devices, cli_bytes(bytes, sizeof(bytes), e->bytes));
+}
+
+static int list(cli *c, const words *w)
+{
+    (void)w;
+    burn_environment_info info;
+    burn_err err = BURN_ERR_INIT;
+    json_t *array = c->json ? json_array() : NULL;
+    uint32_t n = 0;
+    for (;; n++) {
+        BURN_INIT(&info, burn_environment_info);
+        if (burn_environment_list(n, &info, &err) != BURN_OK) {
+            break;
+        }
+        if (c->json) {
+            (void)json_array_append_new(array, info_json(&info));
+        } else {
+            print_info(&info);
+        }
+    }
+    if (err.code != BURN_E_NOT_FOUND) {
+        json_decref(array);
+        return cli_fail(c, &err);
+    }
+    if (c->json) {
+        return cli_print_json(json_pack("{s:o}", "environments", array), CLI_FINE);
+    }
+    if (n == 0) {
+        printf("there are none; BURN_ENVIRONMENT=NAME before a program makes one\n");
+    }
+    return CLI_FINE;
+}
+
+/* ---- show ------------------------------------------------------------------------------------ */
+
+static json_t *choice_json(const burn_environment_choice_info *x)
+{
+    return json_pack("{s:o, s:o, s:i, s:f, s:o, s:f, s:i, s:b}", "call", cli_json_text(x->call),
+                     "row", cli_json_text(x->row), "revision", (int)x->revision, "seconds",
+                     x->seconds, "rival", cli_json_text(x->rival), "rival_seconds",
+                     x->rival_seconds, "candidates", (int)x->n_candidates, "at_roof",
+                     (int)x->at_roof);
+}
+
+static void print_choice(const burn_environment_choice_info *x)
+{
+    char text[sizeof(x->call)];
+    printf("  %10.1f us  %s\n", x->seconds * 1e6, cli_clean(text, sizeof(text), x->call));
+    printf("                 %s", cli_clean(text, sizeof(text), x->row));
+    if (x->rival[0] != '\0' && x->seconds > 0.0) {
+        printf(", %.2fx of %s", x->rival_seconds / x->seconds,
+               cli_clean(text, sizeof(text), x->rival));
+    }
+    printf("%s\n", x->at_roof ? ", nothing better is possible" : "");
+}
+
+static json_t *device_json(const burn_environment_device_info *d, json_t *choices)
+{
+    json_t *o = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:I}", "backend", cli_json_text(d->backend),
+        "hardware", cli_json_text(d->hardware), "isa", cli_json_text(d->isa), "driver",
+        cli_json_text(d->driver), "version", cli_json_text(d->version), "units", (int)d->units,
+        "plans", (int)d->n_plans, "plan_bytes", (json_int_t)d->plan_bytes);
+    (void)json_object_set_new(o, "bytes_per_second", json_real(d->bytes_per_second));
+    (void)json_object_set_new(o, "flops_f32", json_real(d->flops_f32));
+    (void)json_object_set_new(o, "flops_f64", json_real(d->flops_f64));
+    (void)json_object_set_new(o, "choices", choices);
+    return o;
+}
+
+static void print_device(const burn_environment_device_info *d)
+{
+    char hardware[sizeof(d->hardware)];
+    char isa[sizeof(d->isa)];
+    char version[sizeof(d->version)];
+    printf("%s %s on %s, %s, %u units\n", d->backend,
+           cli_clean(version, sizeof(version), d->version),
+           cli_clean(hardware, sizeof(hardware), d->hardware), cli_clean(isa, sizeof(isa), d->isa),
+           d->units);
+    printf("  seen to reach: f32 %.1f GFLOP/s, f64 %.1f GFLOP/s, copies %.1f GB/s; %u plans\n",
+           d->flops_f32 * 1e-9, d->flops_f64 * 1e-9, d->bytes_per_second * 1e-9, d->n_plans);
+}
+
+static void show_device(const burn_environment *env, uint32_t i, json_t *devices)
+{
+    burn_environment_device_info d;
+    burn_environment_choice_info x;
+    BURN_INIT(&d, burn_environment_device_info);
+    if (burn_environment_device(env, i, &d, NULL) != BURN_OK) {
+        return;
+    }
+    json_t *choices = devices != NULL ? json_array() : NULL;
+    if (devices == NULL) {
+        print_device(&d);
+    }
+    for (uint32_t k = 0; k < d.n_choices; k++) {
+        BURN_INIT(&x, burn_environment_choice_info);
+        if (burn_environment_choice(env, i, k, &x, NULL) != BURN_OK) {
+            continue;
+        }
+        if (devices == NULL) {
+            print_choice(&x);
+        } else {
+            (void)json_array_append_new(choices, choice_json(&x));
+        }
+    }
+    if (devices != NULL) {
+        (void)json_array_append_new(devices, device_json(&d, choices));
+    }
+}
+
+static int show(cli *c, const words *w)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_environment_info info;
+    BURN_INIT(&info, burn_environment_info);
+    burn_environment *env = burn_environment_open(w->name, &err);
+    if (env == NULL || burn_environment_describe(env, &info, &err) != BURN_OK) {
+        burn_environment_close(env);
+        return cli_fail(c, &err);
+    }
+    json_t *devices = c->json ? json_array() : NULL;
+    for (uint32_t i = 0; i < info.n_devices; i++) {
+        show_device(env, i, devices);
+    }
+    burn_environment_close(env);
+    if (c->json) {
+        json_t *o = info_json(&info);
+        (void)json_object_set_new(o, "devices", devices);
+        return cli_print_json(o, CLI_FINE);
+    }
+    if (info.n_devices == 0) {
+        printf("%s is empty\n", w->name);
+    }
+    return CLI_FINE;
+}
+
+/* ---- prepare --------------------------------------------------------------------------------- */
+
+/* Reads one number and steps over it; 0 when there is none from 1 to 2^20. */
+static int64_t next_size(const char **at, char end)
+{
+    char *behind = NULL;
+    int is_digit = **at >= '0' && **at <= '9';
+    long long n = is_digit ? strtoll(*at, &behind, 10) : 0;
+    if (n < 1 || n > 1 << 20 || *behind != end) {
+        return 0;
+    }
+    *at = behind + (end != '\0');
+    return n;
+}
+
+/* "64x128x256": rows, inner size, columns. */
+static int multiply(const cli *c, burn_device *device, uint8_t dtype, const char *sizes)
+{
+    burn_err err = BURN_ERR_INIT;
+    const char *at = sizes;
+    int64_t m = next_size(&at, 'x');
+    int64_t k = m > 0 ? next_size(&at, 'x') : 0;
+    int64_t n = k > 0 ? next_size(&at, '\0') : 0;
+    if (n == 0) {
+        return cli_usage(c, "--matmul: '%s' is not ROWSxINNERxCOLUMNS", sizes);
+    }
+    burn_scope_begin();
+    burn_tensor *x = burn_zeros(device, dtype, 2, (const int64_t[]){m, k});
+    burn_tensor *y = burn_zeros(device, dtype, 2, (const int64_t[]){k, n});
+    int32_t rc = burn_tensor_error(burn_matmul(x, y), &err);
+    if (rc == BURN_OK) {
+        rc = burn_sync(device, &err);
+    }
+    burn_scope_end();
+    return rc == BURN_OK ? CLI_FINE : cli_fail(c, &err);
+}
+
+static int multiply_all(const cli *c, const words *w)
+{
+    burn_err err = BURN_ERR_INIT;
+    char sizes[256];
+    uint8_t dtype = BURN_F32;
+    if (w->dtype != NULL && strcmp(w->dtype, "f64") == 0) {
+        dtype = BURN_F64;
+    } else if (w->dtype != NULL && strcmp(w->dtype, "f32") != 0) {
+        return cli_usage(c, "--dtype: '%s' is neither f32 nor f64", w->dtype);
+    }
+    if (strlen(w->matmul) >= sizeof(sizes)) {
+        return cli_usage(c, "--matmul: the list is too long");
+    }
+    burn_device *device = burn_environment_load(w->name, &err) == BURN_OK
+                              ? burn_device_open(w->device, &err)
+                              : NULL;
+    if (device == NULL) {
+        return cli_fail(c, &err);
+    }
+    (void)snprintf(sizes, sizeof(sizes), "%s", w->matmul);
+    char *rest = sizes;
+    int status = CLI_FINE;
+    for (char *one = strtok_r(sizes, ",", &rest); one != NULL && status == CLI_FINE;
+         one = strtok_r(NULL, ",", &rest)) {
+        status = multiply(c, device, dtype, one);
+    }
+    return status == CLI_FINE && burn_environment_save(&err) != BURN_OK ? cli_fail(c, &err)
+                                                                        : status;
+}
+
+static uint32_t count_choices(const char *name)
+{
+    burn_environment_info info;
+    BURN_INIT(&info, burn_environment_info);
+    burn_environment *env = burn_environment_open(name, NULL);
+    if (env != NULL) {
+        (void)burn_environment_describe(env, &info, NULL);
+    }
+    burn_environment_close(env);
+    return info.n_choices;
+}
+
+static int prepare(cli *c, const words *w)
+{
+    if ((w->program == NULL) == (w->matmul == NULL)) {
+        return cli_usage(c, "prepare by what? Write a program behind --, or give --matmul sizes");
+    }
+    uint32_t before = count_choices(w->name);
+    int status = CLI_FINE;
+    if (w->program != NULL) {
+        int end = cli_program_run(c, w->program, "BURN_ENVIRONMENT", w->name);
+        if (end == -1) {
+            return cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
+        }
+        status = cli_program_status(end);
+    } else {
+        status = multiply_all(c, w);
+        if (status != CLI_FINE) {
+            return status;
+        }
+    }
+    uint32_t after = count_choices(w->name);
+    if (c->json) {
+        return cli_print_json(json_pack("{s:i, s:s, s:i, s:i}", "status", status, "name", w->name,
+                                        "choices_before", (int)before, "choices", (int)after),
+                              status);
+    }
+    printf("%s: %u choices, %u before\n", w->name, after, before);
+    return status;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int done(const cli *c, int32_t rc, const burn_err *err, const char *name)
+{
+    if (rc != BURN_OK) {
+        return cli_fail(c, err);
+    }
+    return c->json ? cli_print_json(json_pack("{s:s}", "name", name), CLI_FINE) : CLI_FINE;
+}
+
+static int export_file(cli *c, const words *w)
+{
+    burn_err err = BURN_ERR_INIT;
+    int32_t rc = burn_environment_export(w->name, w->file, &err);
+    return done(c, rc, &err, w->name);
+}
+
+static int import_file(cli *c, const words *w)
+{
+    burn_err err = BURN_ERR_INIT;
+    int32_t rc = burn_environment_import(w->name, w->file, &err);
+    return done(c, rc, &err, w->name);
+}
+
+static int clear(cli *c, const words *w)
+{
+    burn_err err = BURN_ERR_INIT;
+    int32_t rc = burn_environment_clear(w->name, &err);
+    return done(c, rc, &err, w->name);
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+typedef struct action {
+    const char *name;
+    int (*run)(cli *c, const words *w);
+    int n_words; /* that it needs */
+} action;
+
+static const action actions[] = {
+    {"list", list, 0},           {"show", show, 1},
+    {"prepare", prepare, 1},     {"export", export_file, 2},
+    {"import", import_file, 2},  {"clear", clear, 1},
+};
+
+static const action *find_action(const char *name)
+{
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        if (strcmp(actions[i].name, name) == 0) {
+            return &actions[i];
+        }
+    }
+    return NULL;
+}
+
+/* Takes the next word that is no option. */
+static const char *take_word(cli *c)
+{
+    if (c->argc == 0 || c->argv[0][0] == '-') {
+        return NULL;
+    }
+    c->argc--;
+    return *c->argv++;
+}
+
+int cli_env(cli *c)
+{
+    words w = {NULL, NULL, NULL, NULL, NULL, NULL};
+    const cli_option options[] = {
+        {"--device", &w.device, NULL, 0},
+        {"--dtype", &w.dtype, NULL, 0},
+        {"--matmul", &w.matmul, NULL, 0},
+    };
+    w.program = cli_program(c);
+    const char *name = take_word(c);
+    const action *a = name != NULL ? find_action(name) : NULL;
+    w.name = a != NULL ? take_word(c) : NULL;
+    w.file = w.name != NULL ? take_word(c) : NULL;
+    int status = cli_parse(c, options, sizeof(options) / sizeof(options[0]), NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (a == NULL) {
+        return cli_usage(c, "%s%s: expected list, show, prepare, export, import or clear",
+                         name != NULL ? "there is no action " : "which action?",
+                         name != NULL ? name : "");
+    }
+    int given = (w.name != NULL) + (w.file != NULL);
+    if (given != a->n_words) {
+        return cli_usage(c, "%s needs %s", a->name,
+                         a->n_words == 0   ? "nothing"
+                         : a->n_words == 1 ? "the environment's name"
+                                           : "the environment's name and a file");
+    }
+    return a->run(c, &w);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * race.c - see race.h. Times are medians of samples; a sample is as many runs as take about
+ * SAMPLE seconds, so that the clock's grain and a single interrupt do not decide.
+ */
+#include "tune/race.h"
+
+#include <string.h>
+
+#define SAMPLE    2e-4
+#define MAX_RUNS  2000u
+#define N_SAMPLES 7
+/* Slower than the best by more than this: out after the first look, and after three samples. */
+#define CLEARLY 2.0
+#define SLOWER  1.15
+/* Candidate 0 goes unless the winner needs less than this part of its time. */
+#define WORTH 0.97
+/* So near to the bound that nothing better is possible. */
+#define AT_BOUND 1.03
+
+typedef struct lane {
+    double samples[N_SAMPLES];
+    uint32_t n;
+    uint32_t repeats;
+    int out;
+} lane;
+
+typedef struct course {
+    burni_race *race;
+    double spent;
+    lane lanes[BURNI_RACE_MAX];
+} course;
+
+static double median(const lane *l)
+{
+    double sorted[N_SAMPLES];
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t at = i;
+        for (; at > 0 && sorted[at - 1] > l->samples[i]; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = l->samples[i];
+    }
+    return l->n > 0 ? sorted[(l->n - 1) / 2] : 0.0;
+}
+
+static double run_some(course *c, uint32_t i, uint32_t repeats)
+{
+    double seconds = c->race->run(c->race->user, i, repeats);
+    c->race->runs += repeats;
+    if (seconds < 0.0) {
+        c->lanes[i].out = 1;
+        c->lanes[i].n = 0;
+        c->race->seconds[i] = -1.0;
+        return -1.0;
+    }
+    c->spent += seconds;
+    return seconds / repeats;
+}
+
+/* The first runs touch memory and code for the first time: the better of two says how many runs
+ * make a sample. */
+static double warm_up(course *c, uint32_t i)
+{
+    double first = run_some(c, i, 1);
+    double second = first >= 0.0 && first < c->race->budget / 4 ? run_some(c, i, 1) : first;
+    if (c->lanes[i].out) {
+        return -1.0;
+    }
+    double best = second < first ? second : first;
+    double repeats = best > 0.0 ? SAMPLE / best : MAX_RUNS;
+    c->lanes[i].repeats = repeats < 1.0 ? 1u : repeats > MAX_RUNS ? MAX_RUNS : (uint32_t)repeats;
+    if (best > c->race->budget / 8) {
+        /* So slow that this was a sample. */
+        c->lanes[i].samples[0] = best;
+        c->lanes[i].n = 1;
+        c->race->seconds[i] = best;
+    }
+    return best;
+}
+
+static void sample(course *c, uint32_t i)
+{
+    lane *l = &c->lanes[i];
+    double seconds = run_some(c, i, l->repeats);
+    if (!l->out && l->n < N_SAMPLES) {
+        l->samples[l->n++] = seconds;
+        c->race->seconds[i] = median(l);
+    }
+}
+
+static int is_at_bound(const course *c, uint32_t i)
+{
+    const burni_race *race = c->race;
+    return race->bound > 0.0 && c->lanes[i].n > 0 && !c->lanes[i].out &&
+           race->seconds[i] <= race->bound * AT_BOUND;
+}
+
+static int is_over(const course *c)
+{
+    return c->spent > c->race->budget;
+}
+
+/* The best of those still in it; `n` when there is none. */
+static uint32_t leader(const course *c)
+{
+    uint32_t best = c->race->n;
+    for (uint32_t i = 0; i < c->race->n; i++) {
+        if (c->lanes[i].n > 0 && !c->lanes[i].out &&
+            (best == c->race->n || c->race->seconds[i] < c->race->seconds[best])) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Candidate 0 runs alone first: often it is as fast as the device can be. */
+static int defender_is_enough(course *c)
+{
+    if (warm_up(c, 0) < 0.0) {
+        return 0;
+    }
+    for (int k = 0; k < 3 && !c->lanes[0].out && (c->lanes[0].n == 0 || !is_over(c)); k++) {
+        sample(c, 0);
+    }
+    return is_at_bound(c, 0);
+}
+
+static void look_at_others(course *c)
+{
+    for (uint32_t i = 1; i < c->race->n; i++) {
+        double seconds = warm_up(c, i);
+        uint32_t best = leader(c);
+        if (seconds >= 0.0 && best < c->race->n && best != i &&
+            seconds > CLEARLY * c->race->seconds[best]) {
+            c->lanes[i].out = 1;
+            c->race->seconds[i] = seconds;
+        }
+    }
+}
+
+static uint32_t drop_slow_ones(course *c, uint32_t best)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < c->race->n; i++) {
+        lane *l = &c->lanes[i];
+        if (i != best && l->n >= 3 && c->race->seconds[i] > SLOWER * c->race->seconds[best]) {
+            l->out = 1;
+        }
+        left += !l->out;
+    }
+    return left;
+}
+
+static void rounds(course *c)
+{
+    for (int k = 0; k < N_SAMPLES; k++) {
+        for (uint32_t i = 0; i < c->race->n; i++) {
+            /* Each is sampled once, however late it is. */
+            if (!c->lanes[i].out && (c->lanes[i].n == 0 || !is_over(c))) {
+                sample(c, i);
+            }
+        }
+        uint32_t best = leader(c);
+        if (best == c->race->n || drop_slow_ones(c, best) < 2 || is_over(c)) {
+            return;
+        }
+        if (k >= 1 && is_at_bound(c, best)) {
+            return;
+        }
+    }
+}
+
+static uint32_t find_rival(const burni_race *race)
+{
+    uint32_t rival = race->n;
+    if (race->winner != 0 && race->seconds[0] > 0.0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < race->n; i++) {
+        if (i != race->winner && race->seconds[i] > 0.0 &&
+            (rival == race->n || race->seconds[i] < race->seconds[rival])) {
+            rival = i;
+        }
+    }
+    return rival;
+}
+
+int burni_race_run(burni_race *race)
+{
+    course c;
+    memset(&c, 0, sizeof(c));
+    c.race = race;
+    memset(race->seconds, 0, sizeof(race->seconds));
+    race->winner = 0;
+    race->at_roof = 0;
+    race->runs = 0;
+    if (!defender_is_enough(&c)) {
+        look_at_others(&c);
+        rounds(&c);
+    }
+    uint32_t best = leader(&c);
+    if (best == race->n) {
+        race->rival = race->n;
+        return 0;
+    }
+    double defender = race->seconds[0];
+    int keeps = best != 0 && defender > 0.0 && race->seconds[best] > WORTH * defender;
+    race->winner = keeps ? 0 : best;
+    race->at_roof = (uint32_t)is_at_bound(&c, race->winner);
+    race->rival = find_rival(race);
+    return 1;
+}
