@@ -114,6 +114,7 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
 /* See split_parallel. */
 static int splits_k(const flex_gemm *g, uint32_t threads)
 {
+    /* The blocks but the first are at most DIRECT_WORK / FLEX_GEMM_KC floats: see split_bytes. */
     return threads > 1 && g->k > FLEX_GEMM_KC && g->k >= 4 * g->m && g->cseg == 0 &&
            g->m * g->n <= SPLIT_FLOATS && g->m * g->n * g->k >= 4 * PARALLEL_WORK;
 }
@@ -124,13 +125,23 @@ static int64_t blocks_of_k(const flex_gemm *g)
     return (g->k + length - 1) / length;
 }
 
+/* Of k longer than a block, whatever m and n: memory for a product serves every smaller one. */
+static uint64_t split_bytes(const flex_gemm *g, uint32_t threads)
+{
+    if (threads == 1 || g->k <= FLEX_GEMM_KC || g->pack_b != NULL || g->aseg != 0) {
+        return 0;
+    }
+    return flex_float_bytes(DIRECT_WORK / FLEX_GEMM_KC);
+}
+
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
 {
+    uint64_t apart = split_bytes(g, threads);
     if (is_direct(g, flex_gemm_table())) {
-        int64_t blocks = splits_k(g, threads) ? blocks_of_k(g) : 1;
-        return flex_float_bytes((blocks - 1) * g->m * g->n);
+        return apart;
     }
-    return (uint64_t)(slot_floats(g) * (int64_t)threads) * sizeof(float);
+    uint64_t slots = (uint64_t)(slot_floats(g) * (int64_t)threads) * sizeof(float);
+    return slots > apart ? slots : apart;
 }
 
 /* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
@@ -532,7 +543,8 @@ static void direct_parallel(const flex_gemm *g, uint32_t threads)
         return;
     }
     if (rows) {
-        direct_job by_rows = {g, flex_round_up((g->m + (int64_t)threads - 1) / (int64_t)threads, mr)};
+        int64_t share = (g->m + (int64_t)threads - 1) / (int64_t)threads;
+        direct_job by_rows = {g, flex_round_up(share, mr)};
         uint32_t tasks = (uint32_t)((g->m + by_rows.chunk - 1) / by_rows.chunk);
         flex_parallel(tasks, direct_row_task, &by_rows);
         return;

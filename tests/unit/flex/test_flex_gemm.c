@@ -118,7 +118,7 @@ static const int64_t shapes[][3] = {
     {1, 1, 1},      {1, 700, 1200}, {5, 65, 300},    {15, 16, 17},    {63, 64, 65},
     {127, 129, 63}, {48, 48, 48},   {16, 16, 16},    {129, 127, 513}, {513, 129, 257},
     {64, 64, 0},    {300, 40, 0},   {900, 3, 600},   {700, 600, 70},  {513, 300, 513},
-    {257, 1030, 1}, {300, 2100, 8}, {1030, 520, 300}
+    {257, 1030, 1}, {300, 2100, 8}, {1030, 520, 300}, {64, 128, 784}, {14, 33, 2049}
 };
 
 enum { N_SHAPES = sizeof(shapes) / sizeof(shapes[0]) };
@@ -282,11 +282,15 @@ static void test_a_smaller_product_needs_no_more_memory(void **state)
     for (int64_t size = 2; size < 1200; size++) {
         const flex_gemm large[] = {{.m = 300, .n = size, .k = 700},
                                    {.m = 300, .n = 700, .k = size},
-                                   {.m = size, .n = 700, .k = 700}};
+                                   {.m = size, .n = 700, .k = 700},
+                                   {.m = size, .n = 64, .k = 1200},
+                                   {.m = 64, .n = 64, .k = 4 * size}};
         const flex_gemm small[] = {{.m = 300, .n = size - 1, .k = 700},
                                    {.m = 300, .n = 700, .k = size - 1},
-                                   {.m = size - 1, .n = 700, .k = 700}};
-        for (int i = 0; i < 3; i++) {
+                                   {.m = size - 1, .n = 700, .k = 700},
+                                   {.m = size - 1, .n = 64, .k = 1200},
+                                   {.m = 64, .n = 64, .k = 4 * size - 4}};
+        for (int i = 0; i < 5; i++) {
             for (uint32_t threads = 1; threads <= 3; threads++) {
                 assert_true(flex_gemm_bytes(&small[i], threads) <=
                             flex_gemm_bytes(&large[i], threads));
