@@ -110,8 +110,9 @@ static uint8_t output_dtype(const burni_op *op, const uint8_t *dtypes)
     return set != 0 && (set & (set - 1)) == 0 ? (uint8_t)__builtin_ctzll(set) : BURN_DTYPE_NONE;
 }
 
-/* Finds out what a new key means; 0 when it is not for the short way. */
-static int learn(burni_stream *stream, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+/* Finds out what a new key means; 0 when it is not for the short way. Apart, for it is rare and the
+ * registers are few. */
+static __attribute__((noinline)) int learn(burni_stream *stream, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
                  const burn_tensor *lead, uint64_t key)
 {
     burni_fast *fast = &stream->resolver.fast[op->index];

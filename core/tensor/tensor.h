@@ -101,13 +101,13 @@ struct burn_tensor {
     int64_t numel;
     burni_node *node;   /* NULL: not tracked */
     burni_cause *cause; /* not NULL: failed at the call */
-    struct burni_recipe *recipe; /* where BURNI_RECIPE is set (recipe.h) */
     int64_t dims[BURN_MAX_RANK];
     union {
         int64_t strides[BURN_MAX_RANK];
         uint64_t immediate[2]; /* kind BURN_IMMEDIATE: the bits, in `dtype` */
         burn_tensor *next;     /* free list */
     };
+    struct burni_recipe *recipe; /* where BURNI_RECIPE is set (recipe.h) */
 };
 
 /* ---- tape ------------------------------------------------------------------------------- */
