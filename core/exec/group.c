@@ -20,7 +20,7 @@
 /* ---- making ---------------------------------------------------------------------------------- */
 
 typedef struct making {
-    burni_stream *stream;
+    const burni_batch *batch;
     const burni_member *members;
     uint32_t n;
     uint32_t n_in;
@@ -35,7 +35,7 @@ typedef struct making {
 
 static const burni_record *record_of(const making *m, uint32_t member)
 {
-    return m->stream->records[m->members[member].record];
+    return m->batch->records[m->members[member].record];
 }
 
 static uint32_t result_slot(const burni_record *r)
@@ -64,7 +64,7 @@ static int same_view(const burn_operand *a, const burn_operand *b)
 
 static const burn_operand *operand_of(const making *m, const burni_group_input *in)
 {
-    return &m->stream->records[in->record]->launch.operands[in->operand];
+    return &m->batch->records[in->record]->launch.operands[in->operand];
 }
 
 /* An operand that comes from outside, as a value of the program; each view of a storage once. */
@@ -74,7 +74,7 @@ static uint16_t outside(making *m, uint32_t member, uint32_t i, uint8_t space)
     const burn_operand *o = &r->launch.operands[i];
     int is_tensor = o->kind == BURN_TENSOR;
     for (uint32_t k = 0; k < m->n_in && is_tensor; k++) {
-        const burni_record *other = m->stream->records[m->inputs[k].record];
+        const burni_record *other = m->batch->records[m->inputs[k].record];
         if (other->slots[m->inputs[k].operand] == r->slots[i] &&
             m->builder.inputs[k].space == space &&
             same_view(operand_of(m, &m->inputs[k]), o)) {
@@ -144,7 +144,7 @@ static void add_member(making *m, uint32_t member)
 static void count_uses(making *m)
 {
     for (uint32_t k = 0; k < m->n_in; k++) {
-        uint32_t slot = m->stream->records[m->inputs[k].record]->slots[m->inputs[k].operand];
+        uint32_t slot = m->batch->records[m->inputs[k].record]->slots[m->inputs[k].operand];
         for (uint32_t member = 0; member < m->n && slot != BURNI_SLOT_NONE; member++) {
             const burni_record *r = record_of(m, member);
             for (uint32_t i = 0; i < r->launch.n_in; i++) {
@@ -182,19 +182,18 @@ static void bind_length(bound *b, int64_t length)
     b->storages[b->n_in++] = NULL;
 }
 
-static void bind_operands(const burni_stream *stream, const burni_group *g, int64_t length,
-                          bound *b)
+static void bind_operands(const burni_batch *batch, const burni_group *g, int64_t length, bound *b)
 {
     b->n_in = 0;
     b->dying = 0;
     for (uint32_t k = 0; k < g->n_in; k++) {
         const burni_group_input *in = &g->inputs[k];
-        const burni_record *r = stream->records[in->record];
+        const burni_record *r = batch->records[in->record];
         b->operands[k] = r->launch.operands[in->operand];
         b->storages[k] = r->launch.storages[in->operand];
         if (k < 32 && b->storages[k] != NULL && !g->may_stop) {
-            uint32_t slot = r->slots[in->operand];
-            b->dying |= (uint32_t)burni_slot_dies(stream, slot, in->slot_uses) << k;
+            const burni_slot *slot = &batch->slots[r->slots[in->operand]];
+            b->dying |= (uint32_t)burni_slot_dies(slot, in->slot_uses) << k;
         }
     }
     b->n_in = g->n_in;
@@ -202,17 +201,18 @@ static void bind_operands(const burni_stream *stream, const burni_group *g, int6
         bind_length(b, length);
     }
     for (uint32_t j = 0; j < g->n_out; j++) {
-        const burni_launch *launch = &stream->records[g->outputs[j]]->launch;
+        const burni_launch *launch = &batch->records[g->outputs[j]]->launch;
         b->operands[b->n_in + j] = launch->operands[launch->n_in];
         b->storages[b->n_in + j] = launch->storages[launch->n_in];
     }
 }
 
-static const burni_resolved *find_row(burni_stream *stream, const burni_group *g, int64_t length)
+static const burni_resolved *find_row(burni_stream *stream, const burni_batch *batch,
+                                      const burni_group *g, int64_t length)
 {
     bound b;
     burn_call call;
-    bind_operands(stream, g, length, &b);
+    bind_operands(batch, g, length, &b);
     memset(&call, 0, sizeof(call));
     call.struct_size = sizeof(call);
     call.operand_stride = sizeof(burn_operand);
@@ -226,13 +226,13 @@ static const burni_resolved *find_row(burni_stream *stream, const burni_group *g
 }
 
 /* Sizes of today: positions and, where there are rows, their length. 0: they do not fit. */
-static int measure(const burni_stream *stream, const burni_group *g, int64_t *out_n,
+static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_n,
                    int64_t *out_length)
 {
     int64_t n = -1;
     int64_t length = 0;
     for (uint32_t k = 0; k < g->n_members; k++) {
-        const burni_launch *launch = &stream->records[g->members[k].record]->launch;
+        const burni_launch *launch = &batch->records[g->members[k].record]->launch;
         int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
         if (g->members[k].reduces) {
             int64_t taken = burni_operand_numel(&launch->operands[0]);
@@ -250,7 +250,7 @@ static int measure(const burni_stream *stream, const burni_group *g, int64_t *ou
         }
     }
     for (uint32_t k = 0; k < g->n_members; k++) {
-        const burni_launch *launch = &stream->records[g->members[k].record]->launch;
+        const burni_launch *launch = &batch->records[g->members[k].record]->launch;
         int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
         if (g->members[k].space == BURN_FUSED_ROW && (length == 0 || made != n / length)) {
             return 0;
@@ -258,7 +258,7 @@ static int measure(const burni_stream *stream, const burni_group *g, int64_t *ou
     }
     for (uint32_t k = 0; k < g->n_row_uses; k++) {
         const burni_group_input *use = &g->row_uses[k];
-        const burn_operand *o = &stream->records[use->record]->launch.operands[use->operand];
+        const burn_operand *o = &batch->records[use->record]->launch.operands[use->operand];
         int all_rows = o->rank == 2 && o->dims[1] == length && o->strides[0] == 1 &&
                        o->strides[1] == 0;
         int one_row = o->layout == BURN_LAYOUT_SCALAR && n == length;
@@ -320,11 +320,11 @@ static burni_group *freeze(making *m, char *why)
     return g;
 }
 
-burni_group *burni_group_make(burni_stream *stream, const burni_member *members, uint32_t n,
-                              char *why)
+burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
+                              const burni_member *members, uint32_t n, char *why)
 {
     making m;
-    m.stream = stream;
+    m.batch = batch;
     m.members = members;
     m.n = n;
     m.n_in = 0;
@@ -344,11 +344,11 @@ burni_group *burni_group_make(burni_stream *stream, const burni_member *members,
     burni_group *g = freeze(&m, why);
     int64_t positions = 0;
     int64_t length = 0;
-    if (g == NULL || !measure(stream, g, &positions, &length)) {
+    if (g == NULL || !measure(batch, g, &positions, &length)) {
         burni_free(g);
         return NULL;
     }
-    const burni_resolved *row = find_row(stream, g, length);
+    const burni_resolved *row = find_row(stream, batch, g, length);
     if (row == NULL || row->row == NULL || row->copy_mask != 0) {
         (void)snprintf(why, 64, "%.63s", row != NULL ? row->why : "no memory");
         burni_free(g);
@@ -369,16 +369,16 @@ void burni_group_free(burni_group *group)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static int32_t run_fused(burni_stream *stream, const burni_group *g)
+static int32_t run_fused(burni_stream *stream, const burni_batch *batch, const burni_group *g)
 {
     bound b;
     int64_t n = 0;
     int64_t length = 0;
-    if (!measure(stream, g, &n, &length)) {
+    if (!measure(batch, g, &n, &length)) {
         return BURN_E_UNSUPPORTED;
     }
-    bind_operands(stream, g, length, &b);
-    const burni_launch *last = &stream->records[g->members[g->n_members - 1].record]->launch;
+    bind_operands(batch, g, length, &b);
+    const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
     burni_launch launch;
     memset(&launch, 0, sizeof(launch));
     launch.op = g->resolved->op;
@@ -394,15 +394,15 @@ static int32_t run_fused(burni_stream *stream, const burni_group *g)
     return burni_launch_try(stream, &launch, b.operands);
 }
 
-void burni_group_run(burni_stream *stream, const burni_group *group)
+void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group)
 {
-    int32_t rc = run_fused(stream, group);
+    int32_t rc = run_fused(stream, batch, group);
     for (uint32_t k = 0; k < group->n_members; k++) {
-        burni_record *r = stream->records[group->members[k].record];
-        if (rc != BURN_OK) {
-            r->launch.dying = burni_record_dying(stream, r);
-            (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+        burni_record *r = batch->records[group->members[k].record];
+        if (rc == BURN_OK) {
+            burni_record_done(batch->slots, r);
+        } else {
+            burni_record_run(stream, batch->slots, r);
         }
-        burni_record_done(stream, r);
     }
 }

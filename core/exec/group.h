@@ -50,11 +50,11 @@ typedef struct burni_group {
 } burni_group;
 
 /* Makes a group of the members; NULL when it cannot run as one, with the reason in `why` (64). */
-burni_group *burni_group_make(burni_stream *stream, const burni_member *members, uint32_t n,
-                              char *why);
+burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
+                              const burni_member *members, uint32_t n, char *why);
 void burni_group_free(burni_group *group);
 /* Runs all members. */
-void burni_group_run(burni_stream *stream, const burni_group *group);
+void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group);
 
 /* Elements of an operand. */
 static inline int64_t burni_operand_numel(const burn_operand *o)

@@ -80,6 +80,7 @@ typedef struct node {
 
 typedef struct graph {
     burni_stream *stream;
+    const burni_batch *batch;
     uint32_t n;
     uint32_t n_edges;
     uint32_t cap_edges;
@@ -92,7 +93,7 @@ typedef struct graph {
 
 static const burni_record *record_at(const graph *g, uint32_t i)
 {
-    return g->stream->records[i];
+    return g->batch->records[i];
 }
 
 static void add_edge(graph *g, uint32_t from, uint32_t to)
@@ -403,20 +404,22 @@ static void graph_free(graph *g)
     burni_free(g->writers);
 }
 
-static int graph_new(graph *g, burni_stream *stream, uint32_t n, const uint8_t *alive,
-                     const uint8_t *needed)
+static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
+                     const uint8_t *alive, const uint8_t *needed)
 {
+    uint32_t n = batch->n;
     memset(g, 0, sizeof(*g));
     g->stream = stream;
+    g->batch = batch;
     g->n = n;
     g->cap_edges = 4 * n + 16;
     g->nodes = burni_calloc(n, sizeof(*g->nodes));
     g->edges = burni_alloc(g->cap_edges * sizeof(*g->edges));
-    g->writers = burni_alloc((stream->sequence->n_slots + 1) * sizeof(*g->writers));
+    g->writers = burni_alloc((batch->n_slots + 1) * sizeof(*g->writers));
     if (g->nodes == NULL || g->edges == NULL || g->writers == NULL) {
         return 0;
     }
-    memset(g->writers, 0xff, (stream->sequence->n_slots + 1) * sizeof(*g->writers));
+    memset(g->writers, 0xff, (batch->n_slots + 1) * sizeof(*g->writers));
     for (uint32_t i = 0; i < n; i++) {
         node *self = &g->nodes[i];
         self->edges = NONE;
@@ -512,7 +515,7 @@ static burni_group *make_group(const graph *g, uint32_t group, char *why)
         members[n].reduces = g->nodes[m].reduces;
         members[n++].written = (uint8_t)is_written(g, m);
     }
-    return burni_group_make(g->stream, members, n, why);
+    return burni_group_make(g->stream, g->batch, members, n, why);
 }
 
 static void append_name(char *text, size_t size, const burni_record *r)
@@ -535,7 +538,7 @@ static void tell_why_not(const graph *g, uint32_t group, const char *why)
     burni_explain_fused(thread, names, "", why);
 }
 
-static void tell_fused(const burni_stream *stream, const burni_group *group)
+static void tell_fused(const burni_batch *batch, const burni_group *group)
 {
     char names[224] = "";
     burni_thread *thread = burni_thread_current;
@@ -543,7 +546,7 @@ static void tell_fused(const burni_stream *stream, const burni_group *group)
         return;
     }
     for (uint32_t k = 0; k < group->n_members; k++) {
-        append_name(names, sizeof(names), stream->records[group->members[k].record]);
+        append_name(names, sizeof(names), batch->records[group->members[k].record]);
     }
     burni_explain_fused(thread, names, group->resolved->row->name, "");
 }
@@ -566,31 +569,41 @@ static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
     }
 }
 
-static burni_plan *make_plan(burni_stream *stream, uint32_t n, const uint8_t *alive,
-                             const uint8_t *needed)
+static uint32_t version_of(const burni_stream *stream)
+{
+    return atomic_load_explicit(&stream->device->rows_version, memory_order_acquire);
+}
+
+burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
+                            const uint8_t *needed)
 {
     graph g;
     uint32_t order[BURNI_MAX_WINDOW];
-    burni_plan *plan = burni_calloc(1, sizeof(*plan) + n * sizeof(plan->steps[0]));
-    if (graph_new(&g, stream, n, alive, needed) && plan != NULL) {
-        uint32_t n_groups = order_groups(&g, order);
+    uint32_t n_groups = 0;
+    uint32_t version = version_of(stream);
+    burni_plan *plan = burni_calloc(1, sizeof(*plan) + batch->n * sizeof(plan->steps[0]));
+    if (graph_new(&g, stream, batch, alive, needed) && plan != NULL) {
+        n_groups = order_groups(&g, order);
         for (uint32_t k = 0; k < n_groups; k++) {
             add_steps(&g, plan, order[k]);
         }
-        plan->n_records = n;
+        plan->n_records = batch->n;
+        plan->rows_version = version;
     }
-    int failed = plan != NULL && plan->n_steps == 0;
     graph_free(&g);
-    if (failed) {
+    if (n_groups == 0) {
         burni_free(plan);
         plan = NULL;
     }
     return plan;
 }
 
-/* ---- keeping them ---------------------------------------------------------------------------- */
+int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan)
+{
+    return plan->rows_version != version_of(stream);
+}
 
-static void plan_free(burni_plan *plan)
+void burni_plan_free(burni_plan *plan)
 {
     for (uint32_t k = 0; plan != NULL && k < plan->n_steps; k++) {
         burni_group_free(plan->steps[k].group);
@@ -598,11 +611,13 @@ static void plan_free(burni_plan *plan)
     burni_free(plan);
 }
 
+/* ---- keeping them ---------------------------------------------------------------------------- */
+
 void burni_plans_clear(burni_stream *stream)
 {
     struct burni_plans *p = stream->plans;
     for (uint32_t k = 0; p != NULL && k < p->n; k++) {
-        plan_free(p->plans[k]);
+        burni_plan_free(p->plans[k]);
     }
     if (p != NULL) {
         p->n = 0;
@@ -611,17 +626,17 @@ void burni_plans_clear(burni_stream *stream)
 }
 
 /* Which values are wanted is part of what a plan is for. */
-static uint64_t key_of(const burni_stream *stream, uint32_t count, const uint8_t *alive)
+static uint64_t key_of(const burni_batch *batch, const uint8_t *alive)
 {
     /* Chains begin at the last cut: what ran since then is no part of the plan. */
-    uint64_t key = burni_mix(stream->records[count - 1]->chain, stream->records[0]->chain);
-    for (uint32_t i = 0; i < count; i += 8) {
+    uint64_t key = burni_mix(batch->records[batch->n - 1]->chain, batch->records[0]->chain);
+    for (uint32_t i = 0; i < batch->n; i += 8) {
         uint64_t word = 0;
-        memcpy(&word, alive + i, count - i < 8 ? count - i : 8);
+        memcpy(&word, alive + i, batch->n - i < 8 ? batch->n - i : 8);
         key = burni_mix(key, word);
         key ^= key >> 32;
     }
-    return burni_mix(key, count);
+    return burni_mix(key, batch->n);
 }
 
 static burni_plan *find(struct burni_plans *p, uint64_t key)
@@ -644,14 +659,14 @@ static void keep(struct burni_plans *p, burni_plan *plan)
         for (uint32_t k = 1; k < p->n; k++) {
             at = p->plans[k]->used < p->plans[at]->used ? k : at;
         }
-        plan_free(p->plans[at]);
+        burni_plan_free(p->plans[at]);
     } else {
         p->n++;
     }
     p->plans[at] = plan;
 }
 
-burni_plan *burni_plan_for(burni_stream *stream, uint32_t count, const uint8_t *alive,
+burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
                            const uint8_t *needed, int may_make)
 {
     if (stream->plans == NULL) {
@@ -661,18 +676,16 @@ burni_plan *burni_plan_for(burni_stream *stream, uint32_t count, const uint8_t *
     if (p == NULL) {
         return NULL;
     }
-    uint64_t key = key_of(stream, count, alive);
-    uint32_t version = atomic_load_explicit(&stream->device->rows_version, memory_order_acquire);
+    uint64_t key = key_of(batch, alive);
     burni_plan *plan = find(p, key);
-    if (plan != NULL && plan->rows_version != version) {
+    if (plan != NULL && burni_plan_is_stale(stream, plan)) {
         burni_plans_clear(stream);
         plan = NULL;
     }
     if (plan == NULL && may_make) {
-        plan = make_plan(stream, count, alive, needed);
+        plan = burni_plan_make(stream, batch, alive, needed);
         if (plan != NULL) {
             plan->key = key;
-            plan->rows_version = version;
             keep(p, plan);
             p->made++;
         }
@@ -686,17 +699,15 @@ burni_plan *burni_plan_for(burni_stream *stream, uint32_t count, const uint8_t *
     return plan;
 }
 
-void burni_plan_run(burni_stream *stream, burni_plan *plan)
+void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {
     for (uint32_t k = 0; k < plan->n_steps; k++) {
-        if (plan->steps[k].group != NULL) {
-            tell_fused(stream, plan->steps[k].group);
-            burni_group_run(stream, plan->steps[k].group);
-            continue;
+        const plan_step *step = &plan->steps[k];
+        if (step->group != NULL) {
+            tell_fused(batch, step->group);
+            burni_group_run(stream, batch, step->group);
+        } else {
+            burni_record_run(stream, batch->slots, batch->records[step->record]);
         }
-        burni_record *r = stream->records[plan->steps[k].record];
-        r->launch.dying = burni_record_dying(stream, r);
-        (void)burni_launch_run(stream, &r->launch, r->launch.operands);
-        burni_record_done(stream, r);
     }
 }

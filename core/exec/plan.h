@@ -10,16 +10,23 @@
 #ifndef BURN_CORE_EXEC_PLAN_H
 #define BURN_CORE_EXEC_PLAN_H
 
-#include "exec/stream.h"
+#include "exec/record.h"
 
 typedef struct burni_plan burni_plan;
 
-/* The plan for the first `count` records, made when there is none and `may_make`; NULL: none.
- * `alive` and `needed` as burni_records_needed says. */
-burni_plan *burni_plan_for(burni_stream *stream, uint32_t count, const uint8_t *alive,
+/* The plan for these records, made when there is none and `may_make`; NULL: none. `alive` and
+ * `needed` as burni_records_needed says. */
+burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
                            const uint8_t *needed, int may_make);
 /* Runs them and lets go of all that is not needed any more, step by step. */
-void burni_plan_run(burni_stream *stream, burni_plan *plan);
+void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan);
+
+/* A plan of one's own, not kept with the stream's; NULL: no memory. To be freed before the device
+ * gets other rows, or not run after that (burni_plan_is_stale). */
+burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
+                            const uint8_t *needed);
+int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan);
+void burni_plan_free(burni_plan *plan);
 /* Forgets all plans of a stream. */
 void burni_plans_clear(burni_stream *stream);
 

@@ -8,6 +8,7 @@
 #include "exec/record.h"
 
 #include "base/alloc.h"
+#include "exec/launch.h"
 
 #include <string.h>
 
@@ -55,13 +56,15 @@ void burni_record_free(burni_stream *stream, burni_record *r)
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
-static char *copy_sizes(char *p, const int64_t *from, uint32_t rank, const int64_t **to)
+static inline char *copy_sizes(char *p, const int64_t *from, uint32_t rank, const int64_t **to)
 {
     int64_t *sizes = (int64_t *)(void *)p;
-    for (uint32_t d = 0; d < rank; d++) {
-        sizes[d] = from[d];
-    }
     *to = sizes;
+    if (__builtin_expect(rank == 1, 1)) {
+        sizes[0] = from[0];
+        return p + sizeof(int64_t);
+    }
+    memcpy(sizes, from, rank * sizeof(int64_t));
     return p + rank * sizeof(int64_t);
 }
 
@@ -166,7 +169,7 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-void burni_record_done(burni_stream *stream, burni_record *r)
+void burni_record_done(burni_slot *slots, burni_record *r)
 {
     if (r->done) {
         return;
@@ -177,7 +180,7 @@ void burni_record_done(burni_stream *stream, burni_record *r)
         if (r->slots[i] == BURNI_SLOT_NONE) {
             continue;
         }
-        burni_slot *slot = &stream->sequence->slots[r->slots[i]];
+        burni_slot *slot = &slots[r->slots[i]];
         if (i >= r->launch.n_in) {
             count_write(slot->storage, -1);
         }
@@ -189,14 +192,8 @@ void burni_record_done(burni_stream *stream, burni_record *r)
     }
 }
 
-int burni_slot_dies(const burni_stream *stream, uint32_t slot, uint32_t n_uses)
-{
-    const burni_slot *s = &stream->sequence->slots[slot];
-    return s->uses == n_uses &&
-           atomic_load_explicit(&s->storage->refs, memory_order_acquire) == BURNI_RECORD_REF;
-}
-
-uint32_t burni_record_dying(const burni_stream *stream, const burni_record *r)
+/* Bit i: input i's storage is seen by nobody once this record has run. For inputs 0 to 31. */
+static uint32_t dying(const burni_slot *slots, const burni_record *r)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < r->launch.n_in && i < 32; i++) {
@@ -207,9 +204,16 @@ uint32_t burni_record_dying(const burni_stream *stream, const burni_record *r)
         for (uint32_t k = 0; k < r->launch.n_in + r->launch.n_out; k++) {
             uses += r->slots[k] == r->slots[i];
         }
-        mask |= (uint32_t)burni_slot_dies(stream, r->slots[i], uses) << i;
+        mask |= (uint32_t)burni_slot_dies(&slots[r->slots[i]], uses) << i;
     }
     return mask;
+}
+
+void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r)
+{
+    r->launch.dying = dying(slots, r);
+    (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+    burni_record_done(slots, r);
 }
 
 /* ---- all records ----------------------------------------------------------------------------- */
@@ -225,14 +229,14 @@ static int is_alive(const burni_record *r)
     return 0;
 }
 
-void burni_records_needed(const burni_stream *stream, uint32_t count, uint8_t *alive,
+void burni_records_needed(const burni_batch *batch, uint32_t count, uint8_t *alive,
                           uint8_t *needed)
 {
     enum { BY_THESE = 1, BY_LATER = 2 };
     uint8_t wanted[BURNI_SLOTS]; /* slots that needed records behind this one read */
-    memset(wanted, 0, stream->sequence->n_slots);
-    for (uint32_t k = stream->n_records; k-- > 0;) {
-        const burni_record *r = stream->records[k];
+    memset(wanted, 0, batch->n_slots);
+    for (uint32_t k = batch->n; k-- > 0;) {
+        const burni_record *r = batch->records[k];
         uint8_t read = 0;
         for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
             read |= r->slots[j] != BURNI_SLOT_NONE ? wanted[r->slots[j]] : 0;

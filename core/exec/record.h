@@ -22,24 +22,35 @@ struct burni_record {
     struct burni_record *next;
 };
 
+/* Records that run together, and the slots that they speak of. */
+typedef struct burni_batch {
+    burni_record **records;
+    burni_slot *slots;
+    uint32_t n; /* records */
+    uint32_t n_slots;
+} burni_batch;
+
 /* A record of a launch whose slots are known. NULL, and nothing changed, when memory is short. */
 burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
                                const uint32_t *slots);
 /* Lets go of what it holds: after it ran, or instead. */
-void burni_record_done(burni_stream *stream, burni_record *r);
+void burni_record_done(burni_slot *slots, burni_record *r);
 void burni_record_free(burni_stream *stream, burni_record *r);
+/* Runs one record, and is done with it. */
+void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r);
 
-/* Bit i: input i's storage is seen by nobody once this record, which is `n_uses` of its uses, has
- * run. For inputs 0 to 31. */
-uint32_t burni_record_dying(const burni_stream *stream, const burni_record *r);
-/* The same for one slot. */
-int burni_slot_dies(const burni_stream *stream, uint32_t slot, uint32_t n_uses);
+/* 1: the storage is seen by nobody but `n_uses` operands of waiting records. */
+static inline int burni_slot_dies(const burni_slot *slot, uint32_t n_uses)
+{
+    return slot->uses == n_uses && atomic_load_explicit(&slot->storage->refs,
+                                                        memory_order_acquire) == BURNI_RECORD_REF;
+}
 
 /*
  * Which of the first `count` records must run: those with an effect, those whose outputs somebody
  * outside of them can see, and what these need. `alive[i]` tells of the middle sort.
  */
-void burni_records_needed(const burni_stream *stream, uint32_t count, uint8_t *alive,
+void burni_records_needed(const burni_batch *batch, uint32_t count, uint8_t *alive,
                           uint8_t *needed);
 
 #endif /* BURN_CORE_EXEC_RECORD_H */

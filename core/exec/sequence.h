@@ -5,8 +5,8 @@
  * Each call adds one link to a chain of hashes. What goes in is relative: the op, its attributes
  * (but for sizes), dtypes, ranks, layouts and math mode; which operands are the same storage, by
  * the order of first use; which sizes are equal, by symbols. Addresses, scalars and sizes do not,
- * so that a loop gives the same chain each time round, with another batch size too. A chain that was
- * seen before is known. Storages are told apart exactly (slots), sequences by 64 bits.
+ * so that a loop gives the same chain each time round, with another batch size too. A chain that
+ * was seen before is known. Storages are told apart exactly (slots), sequences by 64 bits.
  * One per stream: of its owner while nothing waits, under the stream's lock otherwise.
  */
 #ifndef BURN_CORE_EXEC_SEQUENCE_H
@@ -58,7 +58,7 @@ burni_sequence *burni_sequence_new(void);
 void burni_sequence_cut(burni_sequence *q);
 /* 1 when the launch may not be added any more: there are no slots left. */
 int burni_sequence_is_full(const burni_sequence *q, const struct burni_launch *launch);
-/* Adds a call. `slots[i]` is the slot of operand i's storage, BURNI_SLOT_NONE where there is none. */
+/* Adds a call. `slots[i]` becomes the slot of operand i's storage, BURNI_SLOT_NONE without one. */
 void burni_sequence_add(burni_sequence *q, const struct burni_launch *launch, uint32_t *slots);
 /* 1 when the chain was learnt before. */
 int burni_sequence_is_known(const burni_sequence *q);

@@ -167,29 +167,30 @@ static void storage_dead(burni_storage *s)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Runs the first `count` records, of which nobody sees some. The lock is held. */
+/* Runs the first `count` records, but for those that nobody sees. The lock is held. */
 static void run_records(burni_stream *stream, uint32_t count, int may_plan)
 {
     uint8_t alive[BURNI_MAX_WINDOW];
     uint8_t needed[BURNI_MAX_WINDOW];
-    burni_records_needed(stream, count, alive, needed);
+    burni_slot *slots = stream->sequence->slots;
+    burni_batch batch = {stream->records, slots, stream->n_records, stream->sequence->n_slots};
+    burni_records_needed(&batch, count, alive, needed);
+    batch.n = count;
     burni_plan *plan =
-        count > 1 ? burni_plan_for(stream, count, alive, needed, may_plan) : NULL;
+        count > 1 ? burni_plan_for(stream, &batch, alive, needed, may_plan) : NULL;
     for (uint32_t i = count; i-- > 0;) {
         if (!needed[i]) {
-            burni_record_done(stream, stream->records[i]);
+            burni_record_done(slots, stream->records[i]);
             stream->n_dropped++;
         }
     }
     if (plan != NULL) {
-        burni_plan_run(stream, plan);
+        burni_plan_run(stream, &batch, plan);
     }
     for (uint32_t i = 0; i < count; i++) {
         burni_record *r = stream->records[i];
-        if (plan == NULL && needed[i]) {
-            r->launch.dying = burni_record_dying(stream, r);
-            (void)burni_launch_run(stream, &r->launch, r->launch.operands);
-            burni_record_done(stream, r);
+        if (!r->done) {
+            burni_record_run(stream, slots, r);
         }
         burni_record_free(stream, r);
     }

@@ -7,9 +7,9 @@
  * sequence that was seen before (sequence.h) and runs new ones at once. Records run at a read, a
  * sync, a full window (of N its older half), the end of the outermost scope (auto only) or when
  * another thread needs one of their outputs: by a plan (plan.h) where there is one, else in order.
- * Records that nobody can see are dropped. A stream's lock guards its records; it is taken by the owner when it
- * appends or runs, and by a consumer that drains it. Locks never nest: a consumer drains before it
- * touches its own stream.
+ * Records that nobody can see are dropped. A stream's lock guards its records; it is taken by the
+ * owner when it appends or runs, and by a consumer that drains it. Locks never nest: a consumer
+ * drains before it touches its own stream.
  */
 #ifndef BURN_CORE_EXEC_STREAM_H
 #define BURN_CORE_EXEC_STREAM_H
