@@ -11,9 +11,9 @@
  * burn/environments below XDG_DATA_HOME or ~/.local/share. Names: 1 to 64 of a-z, 0-9, _ and -.
  * The file is replaced as a whole and may be shared by processes and shipped to other machines:
  * what was measured on other hardware, or for other kernels, is carried along and not used. All
- * functions: [any]. Codes: BURN_E_INVALID a bad name or argument, BURN_E_NOT_FOUND no such environment or
- * entry, BURN_E_FORMAT a damaged file (the text has the offset), BURN_E_IO and BURN_E_DENIED of the
- * file or its folder, BURN_E_STATE it is in use, BURN_E_NO_MEMORY.
+ * functions: [any]. Codes: BURN_E_INVALID a bad name or argument, BURN_E_NOT_FOUND no such
+ * environment or entry, BURN_E_FORMAT a damaged file (the text has the offset), BURN_E_IO and
+ * BURN_E_DENIED of the file or its folder, BURN_E_STATE it is in use, BURN_E_NO_MEMORY.
  */
 #ifndef BURN_ENVIRONMENT_H
 #define BURN_ENVIRONMENT_H

@@ -12,8 +12,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "exec/var.h"
+#include "tune/environment.h"
 
+#include <burn/plugin.h>
 #include <burn/store.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -268,6 +271,23 @@ static void give_report(const loading *l, burn_load_report *report)
     }
 }
 
+/* A run that goes on from this file may give other bits than the one that wrote it. */
+static void compare_environments(const burni_bpk_reader *reader, const char *path)
+{
+    const char *now = burni_environment_name();
+    const char *then = "";
+    for (uint32_t i = 0; i < burni_bpk_metadata_count(reader); i++) {
+        const burni_bpk_pair *pair = burni_bpk_metadata_at(reader, i);
+        then = strcmp(pair->key, BURNI_ENVIRONMENT_KEY) == 0 ? pair->value : then;
+    }
+    if (strcmp(now, then) != 0) {
+        burni_log(BURN_LOG_INFO, "load",
+                  "%s was written with environment \"%.64s\", this process has \"%s\": results may "
+                  "differ in bits",
+                  burni_bpk_short_path(path), then, now);
+    }
+}
+
 int32_t burn_load(burn_module *module, const char *path, uint32_t flags, burn_load_report *report,
                   burn_err *err)
 {
@@ -282,6 +302,7 @@ int32_t burn_load(burn_module *module, const char *path, uint32_t flags, burn_lo
     l.module = module;
     int32_t rc = burni_bpk_open(path, &l.reader, err);
     if (rc == BURN_OK) {
+        compare_environments(l.reader, path);
         rc = load_all(&l, flags, err);
         if (rc != BURN_OK) {
             burni_prefix(err, "%s", burni_bpk_short_path(path));

@@ -12,6 +12,8 @@
 
 #include <burn/graph.h>
 
+/* Metadata key of the tuning environment that the values were computed with, its name. */
+#define BURNI_ENVIRONMENT_KEY "burn.environment"
 /* Metadata key of the graph, base64. */
 #define BURNI_GRAPH_KEY "burn.window"
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tune/environment.h"
 
 #include <burn/store.h>
 #include <string.h>
@@ -136,11 +137,22 @@ static int32_t add_metadata(burni_bpk_writer *writer, const burn_save_opts *opts
     return rc;
 }
 
+/* Kernels that the tuner picked may give other bits: who reads the file shall know. */
+static int32_t add_environment(burni_bpk_writer *writer, burn_err *err)
+{
+    const char *name = burni_environment_name();
+    return name[0] != '\0' ? burni_bpk_add_metadata(writer, BURNI_ENVIRONMENT_KEY, name, err)
+                           : BURN_OK;
+}
+
 static int32_t write_all(burn_module *module, const char *path, const burn_save_opts *opts,
                          burni_bpk_writer *writer, item *items, uint32_t n, burn_err *err)
 {
     window shared = {NULL, NULL};
-    int32_t rc = add_metadata(writer, opts, err);
+    int32_t rc = add_environment(writer, err);
+    if (rc == BURN_OK) {
+        rc = add_metadata(writer, opts, err);
+    }
     for (uint32_t i = 0; i < n && rc == BURN_OK; i++) {
         items[i].var = burn_module_var_at(module, i, &items[i].path, NULL);
         items[i].shared = &shared;

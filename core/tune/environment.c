@@ -312,13 +312,16 @@ static void drop_superseded(burni_benv *env, const burni_benv *ours)
     }
 }
 
-/* A copy of the parts of the devices that were told: only those can have changed. */
+/* A copy of the parts of the devices that were told, as far as there is something: only those can
+ * have changed. */
 static burni_benv *copy_ours(void)
 {
     burni_benv *copy = burni_benv_new();
     for (uint32_t i = 0; copy != NULL && i < n_knowns; i++) {
-        burni_benv part = {&all->devices[knowns[i].at], 1, 1};
-        if (burni_benv_merge(copy, &part, 1) != BURN_OK) {
+        burni_benv_device *d = &all->devices[knowns[i].at];
+        burni_benv part = {d, 1, 1};
+        if (d->n_roofs + d->n_choices + d->n_plans > 0 &&
+            burni_benv_merge(copy, &part, 1) != BURN_OK) {
             burni_benv_free(copy);
             return NULL;
         }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Writes the seeds of the corpora that no real file offers: op records, fused programs, small PNG
-images.
+images, tuning environments.
 
-usage: make_seeds.py        writes corpus/fused/, corpus/op/ and corpus/png/ beside this script
+usage: make_seeds.py        writes corpus/{environment,fused,op,png}/ beside this script
 An op seed follows the program that fuzz_op.c reads. Inputs that once failed are in the same folders
 under other names (found_*) and are not touched.
 """
@@ -134,8 +134,47 @@ def png_seeds():
     yield "cut.png", png(0, 8, 1)[:50]
 
 
+def text(value):
+    data = value.encode()
+    return struct.pack("<H", len(data)) + data
+
+
+def device(hardware, roofs=(), choices=(), plans=()):
+    body = b"".join(map(text, ("flex", hardware, "avx2", "", "0.1.0")))
+    body += struct.pack("<IIQQ", 4, 1, 2, 3)
+    body += struct.pack("<III", len(roofs), len(choices), len(plans))
+    body += b"".join(struct.pack("<Id", *roof) for roof in roofs)
+    for key, row, rival in choices:
+        body += struct.pack("<I", len(key)) + key + struct.pack("<QIIIdd", 9, 1, 2, 1, 2e-3, 3e-3)
+        body += text(row) + text(rival) + text("matmul(f32[2,3], f32[3,4])")
+    return body + b"".join(struct.pack("<QI", key, len(data)) + data for key, data in plans)
+
+
+def environment(*devices):
+    body = b"".join(devices)
+    total = 0xcbf29ce484222325
+    for byte in body:
+        total = (total ^ byte) * 0x100000001b3 % (1 << 64)
+    head = b"BURNENV\0" + struct.pack("<IIQQQ", 1, len(devices), 40 + len(body), total, 0)
+    return head + body
+
+
+def environment_seeds():
+    full = device("One CPU", [(3, 1e11), (0xffffffff, 1e10)],
+                  [(b"a", "flex.matmul.f32", ""), (b"ab", "flex.conv2d.direct", "flex.conv2d")],
+                  [(1, b"plan"), (2, b"")])
+    yield "empty", environment()
+    yield "full", environment(full)
+    yield "two", environment(full, device("Another"))
+    yield "not_sorted", environment(device("One", [(4, 1.0), (3, 1.0)]))
+    yield "no_number", environment(device("One", [(4, float("nan"))]))
+    yield "too_many", environment(device("One")[:-12] + b"\xff\xff\0\0" * 3)
+    yield "cut", environment(full)[:90]
+
+
 def main():
-    for folder, seeds in (("fused", fused_seeds()), ("op", op_seeds()), ("png", png_seeds())):
+    for folder, seeds in (("environment", environment_seeds()), ("fused", fused_seeds()),
+                          ("op", op_seeds()), ("png", png_seeds())):
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
         count = 0
         for name, data in seeds:
