@@ -62,6 +62,13 @@ typedef struct flex_lines {
     double (*max)(const void *x, int64_t n);
     /* out[i] = exp(x[i] - shift); returns the sum. */
     double (*exp)(void *out, const void *x, double shift, int64_t n);
+    /*
+     * out = softmax of x. `next` is what will be read afterwards, asked for meanwhile; x itself
+     * where that is unknown.
+     */
+    void (*softmax)(void *out, const void *x, int64_t n, const void *next);
+    /* Mean, and mean of the squared distances from it; n > 0. `next` as above. */
+    void (*moments)(double moments[2], const void *x, int64_t n, const void *next);
     double (*sum)(const void *x, int64_t n);
     double (*sum_squares)(const void *x, double mean, int64_t n); /* of x - mean */
     double (*dot)(const void *x, const void *y, int64_t n);

@@ -90,14 +90,13 @@ LINE_INLINE void add_lanes(lane_sums *s, const T *x)
     }
 }
 
-static double line_exp(void *pout, const void *px, double shift, int64_t n)
+/* Asks for the line that comes next at the same place, while this one is computed. */
+LINE_INLINE double exp_line(T *out, const T *x, T by, int64_t n, const T *next)
 {
-    T *out = pout;
-    const T *x = px;
-    T by = (T)shift;
     lane_sums s = {{{0}}};
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
+        __builtin_prefetch(next + i);
         EXP_LANES(out + i, x + i, by);
         add_lanes(&s, out + i);
     }
@@ -110,6 +109,11 @@ static double line_exp(void *pout, const void *px, double shift, int64_t n)
         add_lanes(&s, tail);
     }
     return fold(&s);
+}
+
+static double line_exp(void *out, const void *x, double shift, int64_t n)
+{
+    return exp_line(out, x, (T)shift, n, x);
 }
 
 static double line_sum(const void *px, int64_t n)
@@ -152,6 +156,36 @@ static double line_sum_squares(const void *px, double mean, int64_t n)
     return sum;
 }
 
+/* In each pass half of the next line is asked for. */
+static void line_moments(double moments[2], const void *px, int64_t n, const void *pnext)
+{
+    const T *x = px;
+    const T *next = pnext;
+    const int64_t whole = n - n % LANES;
+    lane_sums s = {{{0}}};
+    lane_sums squares = {{{0}}};
+    for (int64_t i = 0; i < whole; i += LANES) {
+        __builtin_prefetch(next + i / 2);
+        add_lanes(&s, x + i);
+    }
+    double sum = fold(&s);
+    for (int64_t i = whole; i < n; i++) {
+        sum += (double)x[i];
+    }
+    const double mean = sum / (double)n;
+    for (int64_t i = 0; i < whole; i += LANES) {
+        __builtin_prefetch(next + (whole + i) / 2);
+        add_squares(&squares, x + i, mean);
+    }
+    double sum_squares = fold(&squares);
+    for (int64_t i = whole; i < n; i++) {
+        double d = (double)x[i] - mean;
+        sum_squares += d * d;
+    }
+    moments[0] = mean;
+    moments[1] = sum_squares / (double)n;
+}
+
 LINE_INLINE void add_products(lane_sums *s, const T *x, const T *y)
 {
     for (int k = 0; k < PARTS; k++) {
@@ -187,6 +221,12 @@ static void line_scale(void *out, const void *px, double by, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         y[i] = x[i] * f;
     }
+}
+
+static void line_softmax(void *out, const void *x, int64_t n, const void *next)
+{
+    double sum = exp_line(out, x, (T)line_max(x, n), n, next);
+    line_scale(out, out, 1.0 / sum, n);
 }
 
 static void line_add(void *out, const void *px, double what, int64_t n)
@@ -543,6 +583,8 @@ const flex_lines TABLE = {
     .dtype = TABLE_DTYPE,
     .max = line_max,
     .exp = line_exp,
+    .softmax = line_softmax,
+    .moments = line_moments,
     .sum = line_sum,
     .sum_squares = line_sum_squares,
     .dot = line_dot,

@@ -106,11 +106,13 @@ static int cut_layer(const burn_call *call, layer *l, uint32_t beta)
     return 1;
 }
 
-static void row_statistics(const layer *l, const void *line, double *mean, double *inv)
+static void row_statistics(const layer *l, const void *line, const void *next, double *mean,
+                           double *inv)
 {
-    *mean = l->table->sum(line, l->n) / (double)l->n;
-    double var = l->table->sum_squares(line, *mean, l->n) / (double)l->n;
-    *inv = 1.0 / sqrt(var + l->attrs->eps);
+    double moments[2];
+    l->table->moments(moments, line, l->n, next);
+    *mean = moments[0];
+    *inv = 1.0 / sqrt(moments[1] + l->attrs->eps);
 }
 
 static void layer_block(void *ctx, int64_t block, uint32_t slot)
@@ -128,10 +130,8 @@ static void layer_block(void *ctx, int64_t block, uint32_t slot)
                             : flex_line_open(dtype, l->out, at, 1, scratch + bytes);
         double mean = 0;
         double inv = 0;
-        if (l->stream) {
-            flex_fetch((const void *)((uintptr_t)x + row_bytes), row_bytes);
-        }
-        row_statistics(l, x, &mean, &inv);
+        uintptr_t ahead = l->stream && row + 1 < end ? (uintptr_t)row_bytes : 0;
+        row_statistics(l, x, (const void *)((uintptr_t)x + ahead), &mean, &inv);
         l->table->normalize(y, x, mean, inv, l->gamma, l->beta, l->n);
         if (l->stream) {
             flex_stream((char *)l->out->data + (uint64_t)row * row_bytes, y, row_bytes);
@@ -172,7 +172,7 @@ static void layer_grad_block(void *ctx, int64_t block, uint32_t slot)
         double mean = 0;
         double inv = 0;
         double sums[2];
-        row_statistics(l, x, &mean, &inv);
+        row_statistics(l, x, x, &mean, &inv);
         l->table->norm_sums(sums, x, g, l->gamma, mean, inv, l->n);
         sums[0] /= (double)l->n;
         sums[1] /= (double)l->n;

@@ -20,8 +20,7 @@ typedef void (*line_fn)(const flex_lines *t, void *out, const void *a, const voi
 static void softmax_line(const flex_lines *t, void *out, const void *a, const void *b, int64_t n)
 {
     (void)b;
-    double sum = t->exp(out, a, t->max(a, n), n);
-    t->scale(out, out, 1.0 / sum, n);
+    t->softmax(out, a, n, a);
 }
 
 static void log_softmax_line(const flex_lines *t, void *out, const void *a, const void *b,
@@ -136,9 +135,15 @@ static void streamed_lines(void *ctx, int64_t begin, int64_t end)
         for (uint32_t k = 0; k < job->call->n_in; k++) {
             in[k] = (const char *)flex_in(job->call, k)->data + i * bytes;
         }
-        fetch_line(job, in, 0, bytes / 2);
-        job->fn(job->table, buffer, in[0], in[1], job->axis.n);
-        fetch_line(job, in, bytes / 2, bytes);
+        if (job->fn == softmax_line) {
+            uintptr_t ahead = i + 1 < end ? (uintptr_t)bytes : 0;
+            job->table->softmax(buffer, in[0], job->axis.n,
+                                (const void *)((uintptr_t)in[0] + ahead));
+        } else {
+            fetch_line(job, in, 0, bytes / 2);
+            job->fn(job->table, buffer, in[0], in[1], job->axis.n);
+            fetch_line(job, in, bytes / 2, bytes);
+        }
         flex_stream((char *)out->data + i * bytes, buffer, (uint64_t)bytes);
     }
     flex_stream_end();
@@ -164,9 +169,15 @@ static int32_t launch(const burn_call *call, line_fn fn)
     job.scratch = flex_workspace(call);
     if (!needs_scratch(call, &job.axis)) {
         job.slot_bytes = 0;
-        flex_range_fn lines = wants_stream(call, &job.axis) ? streamed_lines : many_lines;
-        uint64_t grain = (uint64_t)((FLEX_GRAIN / 2 + job.axis.n - 1) / job.axis.n);
-        grain = flex_even_grain((uint64_t)items, grain, 1);
+        int stream = wants_stream(call, &job.axis);
+        flex_range_fn lines = stream ? streamed_lines : many_lines;
+        uint64_t length = (uint64_t)job.axis.n;
+        uint64_t grain = (FLEX_GRAIN / 2 + length - 1) / length;
+        if (stream) {
+            grain = flex_stream_grain((uint64_t)items, grain, FLEX_STREAM_ELEMENTS / length);
+        } else {
+            grain = flex_even_grain((uint64_t)items, grain, 1);
+        }
         flex_ranges(items, (int64_t)grain, lines, &job);
         return BURN_OK;
     }

@@ -12,11 +12,21 @@
 
 #include "stream.h"
 
+#include "isa.h"
+#include "threads.h"
+
 #include <string.h>
 #include <unistd.h>
 
+uint64_t flex_stream_grain(uint64_t n, uint64_t grain, uint64_t longest)
+{
+    uint64_t share = n / (2 * (uint64_t)flex_thread_count());
+    uint64_t wanted = longest < share ? longest : share;
+    return wanted > grain ? wanted - wanted % grain : grain;
+}
+
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 
 enum { LINE = 64 };
 
@@ -42,6 +52,33 @@ int flex_stream_pays(uint64_t bytes)
     return bytes > threshold;
 }
 
+/* Whole lines: `to` starts on one. */
+static void stream_lines(char *to, const char *from, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i += LINE) {
+        const __m128i *x = (const __m128i *)(const void *)(from + i);
+        __m128i *z = (__m128i *)(void *)(to + i);
+        __m128i a = _mm_loadu_si128(x);
+        __m128i b = _mm_loadu_si128(x + 1);
+        __m128i c = _mm_loadu_si128(x + 2);
+        __m128i d = _mm_loadu_si128(x + 3);
+        _mm_stream_si128(z, a);
+        _mm_stream_si128(z + 1, b);
+        _mm_stream_si128(z + 2, c);
+        _mm_stream_si128(z + 3, d);
+    }
+}
+
+#if defined(FLEX_HAS_X86_KERNELS)
+__attribute__((target("avx512f"))) static void stream_lines_512(char *to, const char *from,
+                                                                uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i += LINE) {
+        _mm512_stream_si512((void *)(to + i), _mm512_loadu_si512(from + i));
+    }
+}
+#endif
+
 void flex_stream(void *out, const void *in, uint64_t bytes)
 {
     char *z = out;
@@ -49,20 +86,17 @@ void flex_stream(void *out, const void *in, uint64_t bytes)
     uint64_t head = (LINE - ((uintptr_t)z & (LINE - 1))) & (LINE - 1);
     head = head < bytes ? head : bytes;
     memcpy(z, x, head);
-    uint64_t i = head;
-    for (; i + LINE <= bytes; i += LINE) {
-        const __m128i *from = (const __m128i *)(const void *)(x + i);
-        __m128i *to = (__m128i *)(void *)(z + i);
-        __m128i a = _mm_loadu_si128(from);
-        __m128i b = _mm_loadu_si128(from + 1);
-        __m128i c = _mm_loadu_si128(from + 2);
-        __m128i d = _mm_loadu_si128(from + 3);
-        _mm_stream_si128(to, a);
-        _mm_stream_si128(to + 1, b);
-        _mm_stream_si128(to + 2, c);
-        _mm_stream_si128(to + 3, d);
+    uint64_t lines = (bytes - head) / LINE * LINE;
+#if defined(FLEX_HAS_X86_KERNELS)
+    if (flex_isa == FLEX_ISA_AVX512) {
+        stream_lines_512(z + head, x + head, lines);
+    } else {
+        stream_lines(z + head, x + head, lines);
     }
-    memcpy(z + i, x + i, bytes - i);
+#else
+    stream_lines(z + head, x + head, lines);
+#endif
+    memcpy(z + head + lines, x + head + lines, bytes - head - lines);
 }
 
 void flex_stream_end(void)

@@ -15,6 +15,14 @@
 /* 1 when an op that touches so many bytes in all (operands and results) should stream. */
 int flex_stream_pays(uint64_t bytes);
 
+/*
+ * Tasks that stream are longer than others, since at the start of each memory idles: about as many
+ * elements, `longest` items, as long as each thread gets a few. A multiple of `grain`.
+ */
+enum { FLEX_STREAM_ELEMENTS = 1 << 19 };
+
+uint64_t flex_stream_grain(uint64_t n, uint64_t grain, uint64_t longest);
+
 /* memcpy with streaming stores; full lines of `out` are best. */
 void flex_stream(void *out, const void *in, uint64_t bytes);
 

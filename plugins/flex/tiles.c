@@ -382,6 +382,9 @@ uint64_t flex_job_run(flex_job *job)
     }
     job->stream = (uint8_t)wants_stream(job);
     job->grain = flex_even_grain(job->n, job->grain, 1024);
+    if (job->stream) {
+        job->grain = flex_stream_grain(job->n, job->grain, FLEX_STREAM_ELEMENTS);
+    }
     /* 32-bit task numbers: huge jobs get larger tasks. */
     while ((job->n - 1) / job->grain >= UINT32_MAX) {
         job->grain *= 2;
