@@ -424,5 +424,8 @@ __attribute__((destructor)) static void at_exit(void)
     }
     (void)pthread_mutex_unlock(&lock);
     burn_err err = BURN_ERR_INIT;
-    (void)burni_environment_save(&err);
+    /* A log of the application's own may be gone at this time. */
+    if (burni_environment_save(&err) != BURN_OK && burni_log_is_stderr()) {
+        burni_log(BURN_LOG_WARN, "environment", "not saved: %s", err.text);
+    }
 }

@@ -170,7 +170,7 @@ int32_t burni_place_read(const char *path, burni_benv **out, uint64_t *size, bur
     *size = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        int32_t code = errno == ENOENT ? BURN_E_NOT_FOUND : BURN_E_IO;
+        int32_t code = errno == ENOENT || errno == ENOTDIR ? BURN_E_NOT_FOUND : BURN_E_IO;
         return burni_fail(err, code, "environment: %.140s: %s", path, strerror(errno));
     }
     int32_t rc = decode_open(fd, out, size, err);

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`burn env`: environments are filled, shown, shipped, damaged and removed.
+
+usage: test_env.py BURN OPS_PROGRAM; BURN_PLUGIN_PATH leads to flex and mock. Which kernel is the
+faster one is no test's business: only that there is an answer, and what becomes of it.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BURN, PROGRAM = sys.argv[1:3]
+DROPPED = ("BURN_LOG", "BURN_CHECK", "BURN_EXPLAIN", "BURN_WINDOW", "BURN_ENVIRONMENT")
+
+
+class Env(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.root = pathlib.Path(self.temporary.name)
+        self.folder = self.root / "deep" / "environments"
+
+    def call(self, *args, status=0, **env):
+        environment = {k: v for k, v in os.environ.items() if k not in DROPPED}
+        environment.update({"BURN_DEVICE": "flex", "BURN_ENVIRONMENT_PATH": str(self.folder),
+                            **env})
+        environment = {k: v for k, v in environment.items() if v is not None}
+        done = subprocess.run([*map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=environment, timeout=60, check=False)
+        self.assertEqual(done.returncode, status, done)
+        return done
+
+    def burn(self, *args, status=0, **env):
+        cut = args.index("--") if "--" in args else len(args)
+        done = self.call(BURN, "env", *args[:cut], "--json", *args[cut:], status=status, **env)
+        return json.loads(done.stdout) if done.stdout else None
+
+    def prepare(self, name, sizes="40x30x20", **env):
+        return self.burn("prepare", name, "--matmul", sizes, **env)
+
+    def test_prepare_by_sizes_show_and_list(self):
+        self.assertEqual(self.burn("list"), {"environments": []})
+        self.assertEqual(self.prepare("lab", "40x30x20,41x30x20")["choices"], 2)
+        self.assertEqual(self.prepare("lab", "40x30x20,42x30x20")["choices"], 3)
+        shown = self.burn("show", "lab")
+        device, = shown["devices"]
+        self.assertEqual((device["backend"], shown["choices"]), ("flex", 3))
+        self.assertGreater(device["flops_f32"], 0)
+        self.assertIn("matmul(f32[41,30], f32[30,20])", [c["call"] for c in device["choices"]])
+        for choice in device["choices"]:
+            self.assertTrue(choice["row"].startswith("flex.matmul.f32"), choice)
+            self.assertGreater(choice["seconds"], 0)
+        only, = self.burn("list")["environments"]
+        self.assertEqual((only["name"], only["choices"], only["code"]), ("lab", 3, 0))
+        text = self.call(BURN, "env", "show", "lab").stdout.decode()
+        self.assertIn("matmul(f32[42,30], f32[30,20])", text)
+        self.assertIn("lab", self.call(BURN, "env", "list").stdout.decode())
+        self.assertEqual(self.folder.stat().st_mode & 0o077, 0)
+
+    def test_prepare_by_a_program_that_never_shuts_down(self):
+        answer = self.burn("prepare", "lab", "--", PROGRAM)
+        self.assertEqual((answer["choices_before"], answer["choices"]), (0, 1))
+        self.assertEqual(self.burn("prepare", "lab", "--", PROGRAM, "5", status=5)["choices"], 1)
+        done = self.call(BURN, "explain", "--json", "--", PROGRAM, BURN_ENVIRONMENT="lab")
+        process, = json.loads(done.stdout)["processes"]
+        why, = [o["why"] for o in process["ops"] if o["op"] == "matmul"]
+        self.assertRegex(why, r"tuned: row flex\.matmul\.f32")
+
+    def test_without_a_name_nothing_is_made(self):
+        self.call(PROGRAM)
+        self.assertFalse(self.folder.exists())
+
+    def test_the_data_home_is_the_place(self):
+        for variable, below in (("XDG_DATA_HOME", "."), ("HOME", ".local/share")):
+            home = self.root / variable
+            home.mkdir()
+            self.prepare("lab", BURN_ENVIRONMENT_PATH=None,
+                         **{"XDG_DATA_HOME": None, "HOME": None, variable: str(home)})
+            self.assertTrue((home / below / "burn/environments/lab.benv").is_file())
+
+    def test_export_import_clear(self):
+        self.prepare("lab")
+        shipped = self.root / "shipped.benv"
+        self.burn("export", "lab", shipped)
+        self.burn("import", "other", shipped)
+        self.assertEqual(self.burn("show", "other")["devices"], self.burn("show", "lab")["devices"])
+        self.assertEqual(self.burn("show", f"{self.root}/shipped.benv")["choices"], 1)
+        self.burn("clear", "lab")
+        self.assertEqual([e["name"] for e in self.burn("list")["environments"]], ["other"])
+        self.burn("clear", "lab", status=1)
+        self.burn("show", "lab", status=1)
+
+    def test_other_threads_are_another_device(self):
+        self.prepare("lab", BURN_THREADS="1")
+        done = self.call(PROGRAM, BURN_ENVIRONMENT="lab", BURN_THREADS="2", BURN_LOG="info")
+        self.assertIn(b"1 entries are not used: they were made for another number of threads",
+                      done.stderr)
+        units = sorted(d["units"] for d in self.burn("show", "lab")["devices"])
+        self.assertEqual(units, [1, 2])
+
+    def test_a_damaged_file_is_refused_with_offset_and_reason(self):
+        self.prepare("lab")
+        path = self.folder / "lab.benv"
+        good = path.read_bytes()
+        for bad, text in ((good[:-1], "offset 16"), (good[:50] + b"?" + good[51:], "offset 24"),
+                          (b"?" + good[1:], "offset 0"), (b"", "offset 0")):
+            path.write_bytes(bad)
+            done = self.call(PROGRAM, status=1, BURN_ENVIRONMENT="lab")
+            self.assertIn(text, done.stderr.decode())
+            self.assertIn("burn env clear lab", done.stderr.decode())
+            self.assertEqual(path.read_bytes(), bad)
+            listed, = self.burn("list")["environments"]
+            self.assertIn(text, listed["problem"])
+            self.burn("import", "other", path, status=1)
+            self.burn("show", "lab", status=1)
+        self.assertEqual([p.name for p in self.folder.glob("*.benv")], ["lab.benv"])
+
+    def test_bad_names_and_folders_are_errors_of_the_first_opening(self):
+        for name in ("", "Lab", "a/b", "..", "a" * 65):
+            done = self.call(PROGRAM, status=1, BURN_ENVIRONMENT=name)
+            self.assertIn(b"BURN_ENVIRONMENT: environment", done.stderr)
+            self.burn("show", name if "/" not in name else "A", status=1)
+        done = self.call(PROGRAM, status=1, BURN_ENVIRONMENT="lab", BURN_ENVIRONMENT_PATH="here")
+        self.assertIn(b"expected one absolute folder", done.stderr)
+        doctor = self.call(BURN, "doctor", "--json", status=1, BURN_ENVIRONMENT="Lab",
+                           BURN_ENVIRONMENT_PATH="here")
+        problems = {v["name"]: v.get("problem") for v in json.loads(doctor.stdout)["environment"]}
+        self.assertIn("a-z 0-9", problems["BURN_ENVIRONMENT"])
+        self.assertIn("absolute", problems["BURN_ENVIRONMENT_PATH"])
+
+    def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(self):
+        self.root.joinpath("file").write_text("")
+        done = self.call(PROGRAM, BURN_ENVIRONMENT="lab", BURN_LOG="warn",
+                         BURN_ENVIRONMENT_PATH=str(self.root / "file" / "x"))
+        self.assertIn(b"not saved: environment: the folder", done.stderr)
+        self.assertEqual(done.stdout, self.call(PROGRAM).stdout)
+
+    def test_two_programs_at_once(self):
+        processes = []
+        for i in range(3):
+            environment = {**os.environ, "BURN_DEVICE": "flex", "BURN_ENVIRONMENT": "lab",
+                           "BURN_ENVIRONMENT_PATH": str(self.folder)}
+            processes.append(subprocess.Popen(
+                [BURN, "env", "prepare", "lab", "--matmul", f"3{i}x20x10", "--json"],
+                stdout=subprocess.DEVNULL, env=environment))
+        self.assertEqual([p.wait(60) for p in processes], [0, 0, 0])
+        self.assertEqual(self.burn("show", "lab")["choices"], 3)
+
+    def test_wrong_use(self):
+        for args in ((), ("fly",), ("show",), ("list", "x"), ("export", "lab"),
+                     ("prepare", "lab"), ("prepare", "lab", "--matmul", "3x4"),
+                     ("prepare", "lab", "--matmul", "3x4x5", "--dtype", "i8")):
+            done = self.call(BURN, "env", *args, status=2)
+            self.assertIn(b"burn env", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
