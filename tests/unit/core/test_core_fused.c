@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_fused.c - calls of the op `fused` as any other: values, several outputs, programs longer
- * than other ops' attributes, gradients, captures; and what a call of it must not be.
+ * test_core_fused.c - calls of the op `fused` as any other: values, several outputs, programs that
+ * are longer than other ops' attributes, gradients, captures; and what a call of it must not be.
  *
  * The programs are built here; what groups of ops the core puts together by itself is tested
  * elsewhere. To add a test: a program, its operands, a row in the array.
