@@ -60,6 +60,9 @@ void bench_mem_teardown(void);
 int32_t bench_mlp_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_lenet_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_block_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_recompute_none_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_recompute_balanced_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_recompute_scope_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_step_run(int64_t n, burn_err *err);
 void bench_step_teardown(void);
 

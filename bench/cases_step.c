@@ -5,7 +5,8 @@
  * Three networks, written as an application would write them: a perceptron (784-128-10), LeNet on
  * 28x28 pictures, and one pre-norm transformer block with causal attention. Data are random and
  * stay the same; nothing is read back between steps, as a loop does that reads its loss once in a
- * while. The peers build the same networks (peer/peer.cpp, peer/compiled.py).
+ * while. The peers build the same networks (peer/peer.cpp, peer/compiled.py). The recompute cases
+ * are four blocks, whose intermediate values are kept or made again in backward.
  */
 #include "cases.h"
 
@@ -14,6 +15,7 @@
 #include <burn/ops.h>
 #include <burn/optim.h>
 
+enum { N_DEEP = 4 };
 enum { BLOCK_WIDTH = 256, BLOCK_HEADS = 4, BLOCK_LENGTH = 128, BLOCK_HIDDEN = 4 * BLOCK_WIDTH };
 
 static burn_device *step_device;
@@ -23,9 +25,14 @@ static burn_tensor *step_x;
 static burn_tensor *step_y;
 static double step_lr;
 static int32_t step_is_regression;
+static int32_t step_in_scopes; /* each block runs again in backward */
 
 void bench_step_teardown(void)
 {
+    if (step_device != NULL) {
+        (void)burn_device_set_recompute(step_device, BURN_RECOMPUTE_NONE, NULL);
+    }
+    step_in_scopes = 0;
     burn_optimizer_free(step_optimizer);
     burn_module_free(step_model);
     burn_release(step_x);
@@ -156,15 +163,22 @@ static burn_tensor *BURN_CALL attention_forward(burn_module *module, void *user,
 static burn_tensor *BURN_CALL block_forward(burn_module *module, void *user, burn_tensor *x)
 {
     (void)user;
+    if (step_in_scopes) {
+        burn_recompute_begin();
+    }
     burn_tensor *normed = burn_forward(burn_module_find(module, "norm1"), x);
     x = burn_add(x, burn_forward(burn_module_find(module, "attn"), normed));
     normed = burn_forward(burn_module_find(module, "norm2"), x);
-    return burn_add(x, burn_forward(burn_module_find(module, "mlp"), normed));
+    x = burn_add(x, burn_forward(burn_module_find(module, "mlp"), normed));
+    if (step_in_scopes) {
+        (void)burn_recompute_end(&x, 1, NULL);
+    }
+    return x;
 }
 
-static burn_module *build_block(burn_module *root, burn_err *err)
+static burn_module *build_block(burn_module *root, const char *name, burn_err *err)
 {
-    burn_module *block = burn_nn_custom(root, "block", block_forward, NULL, err);
+    burn_module *block = burn_nn_custom(root, name, block_forward, NULL, err);
     (void)burn_nn_layer_norm(block, "norm1", BLOCK_WIDTH, err);
     burn_module *attn = burn_nn_custom(block, "attn", attention_forward, NULL, err);
     (void)burn_nn_linear(attn, "qkv", BLOCK_WIDTH, 3 * BLOCK_WIDTH, 1, err);
@@ -177,11 +191,13 @@ static burn_module *build_block(burn_module *root, burn_err *err)
     return block;
 }
 
-int32_t bench_block_setup(burn_device *device, int64_t arg, burn_err *err)
+static int32_t setup_blocks(burn_device *device, int64_t arg, int n_blocks, burn_err *err)
 {
     burn_module *model = start_model(device, err);
     step_model = model;
-    (void)build_block(model, err);
+    for (int i = 0; i < n_blocks; i++) {
+        (void)build_block(model, (const char *const[N_DEEP]){"block", "b1", "b2", "b3"}[i], err);
+    }
     if (err->code != BURN_OK) {
         return err->code;
     }
@@ -200,4 +216,29 @@ int32_t bench_block_setup(burn_device *device, int64_t arg, burn_err *err)
     step_y = burn_keep(burn_random_normal(device, BURN_F32, 3, dims));
     burn_scope_end();
     return burn_sync(device, err);
+}
+
+int32_t bench_block_setup(burn_device *device, int64_t arg, burn_err *err)
+{
+    return setup_blocks(device, arg, 1, err);
+}
+
+/* ---- four blocks, less kept -------------------------------------------------------------- */
+
+int32_t bench_recompute_none_setup(burn_device *device, int64_t arg, burn_err *err)
+{
+    return setup_blocks(device, arg, N_DEEP, err);
+}
+
+int32_t bench_recompute_balanced_setup(burn_device *device, int64_t arg, burn_err *err)
+{
+    int32_t code = setup_blocks(device, arg, N_DEEP, err);
+    return code != BURN_OK ? code
+                           : burn_device_set_recompute(device, BURN_RECOMPUTE_BALANCED, err);
+}
+
+int32_t bench_recompute_scope_setup(burn_device *device, int64_t arg, burn_err *err)
+{
+    step_in_scopes = 1;
+    return setup_blocks(device, arg, N_DEEP, err);
 }

@@ -4,8 +4,8 @@
  *
  * The program plays three parts: the one that measures; with --worker the one that is measured (in
  * a process of its own, since threads and window are fixed at a process's start); and with
- * --first-result, --list10 or --load-flex a process whose start is timed. README.md explains the
- * numbers.
+ * --first-result, --list10 or --load-flex a process whose start is timed, with --peak=CASE one
+ * whose memory is measured. README.md explains the numbers.
  */
 #include "child.h"
 #include "machine.h"
@@ -311,6 +311,9 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && strcmp(argv[1], "--load-flex") == 0) {
         return bench_load_flex();
+    }
+    if (argc == 2 && strncmp(argv[1], "--peak=", 7) == 0) {
+        return bench_peak_memory(argv[1] + 7);
     }
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         fputs(USAGE, stdout);

@@ -49,6 +49,11 @@
 #define STEP(name, case_name, batch, flops, bytes, threads, peer) \
     {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, \
      BENCH_LIMIT_FLOOR, 0, 0, NULL}
+#define RECOMPUTE(name, peer) \
+    {"recompute." name, "recompute_" name, "recompute_none", 8, 1, 0, 0, NULL, 0, BENCH_MS, peer, \
+     BENCH_NO_LIMIT, 0, 0, NULL}, \
+    {"recompute." name ".peak", NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MIB, BENCH_NO_PEER, \
+     BENCH_NO_LIMIT, 0, 0, "--peak=recompute_" name}
 #define EXT_CALL(name, case_name, peer, n) \
     {name, case_name, peer, n, 1, 0, 0, "1", 1, BENCH_NS, BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL}
 #define FUSED(name, case_name, n, threads) \
@@ -104,6 +109,9 @@ static const struct bench_row ROWS[] = {
     FUSED("swiglu.16m", "fused_swiglu", 1 << 24, 0),
     FUSED("lion_step.1m", "fused_lion", 1 << 20, 0),
     FUSED("lion_step.16m", "fused_lion", 1 << 24, 0),
+    RECOMPUTE("none", BENCH_NO_PEER),
+    RECOMPUTE("balanced", BENCH_OWN),
+    RECOMPUTE("scope", BENCH_OWN),
     STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 0, BENCH_TORCH),
     STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 0, BENCH_TORCH),
     STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 0, BENCH_TORCH),
@@ -159,7 +167,7 @@ int bench_rows(const struct bench_machine *machine, struct bench_row *out)
 
 const char *bench_unit_name(enum bench_unit unit)
 {
-    static const char *const names[] = {"ns", "ms", "GFLOP/s", "GB/s"};
+    static const char *const names[] = {"ns", "ms", "GFLOP/s", "GB/s", "MiB"};
     return names[unit];
 }
 
@@ -183,6 +191,8 @@ double bench_row_value(const struct bench_row *row, double seconds)
         return row->flops / seconds * 1e-9;
     case BENCH_GBS:
         return row->bytes / seconds * 1e-9;
+    case BENCH_MIB:
+        return seconds / (1024.0 * 1024.0); /* of bytes */
     }
     return (double)NAN;
 }

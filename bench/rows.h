@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-enum bench_unit { BENCH_NS, BENCH_MS, BENCH_GFLOPS, BENCH_GBS };
+enum bench_unit { BENCH_NS, BENCH_MS, BENCH_GFLOPS, BENCH_GBS, BENCH_MIB };
 
 /* BENCH_OWN: another process of this library, with the case that the row names. */
 enum bench_peer {
@@ -37,7 +37,7 @@ enum bench_level { BENCH_L2, BENCH_L3, BENCH_DRAM };
 
 struct bench_row {
     const char *name;
-    const char *case_name; /* NULL: a process is timed, see `part` */
+    const char *case_name; /* NULL: a process is measured, see `part` */
     const char *peer_case; /* NULL: the same */
     int64_t arg;
     double per;         /* parts in one iteration: the value is per part */
@@ -50,7 +50,8 @@ struct bench_row {
     enum bench_limit limit;
     enum bench_traffic traffic;
     enum bench_level level;
-    const char *part; /* of processes: the option with which burn-bench plays its part */
+    const char *part; /* of processes: the option with which burn-bench plays its part; what it
+                         prints behind "took" counts, else the time until it prints */
 };
 
 enum { BENCH_MAX_ROWS = 160 };

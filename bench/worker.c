@@ -160,3 +160,23 @@ int bench_first_result(void)
     fflush(stdout);
     return 0;
 }
+
+int bench_peak_memory(const char *case_name)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_memory memory;
+    BURN_INIT(&memory, burn_memory);
+    burn_device *device = burn_device_open(NULL, &err);
+    const struct bench_case *found = bench_case_find(case_name);
+    if (device == NULL || found == NULL || found->setup(device, 8, &err) != BURN_OK ||
+        found->run(3, &err) != BURN_OK || burn_memory_report(device, &memory, &err) != BURN_OK) {
+        fprintf(stderr, "burn-bench: %.40s: %s\n", case_name,
+                found != NULL ? err.text : "no such case");
+        return 1;
+    }
+    found->teardown();
+    printf("took %.0f\n", (double)memory.peak_in_use);
+    fflush(stdout);
+    burn_shutdown();
+    return 0;
+}

@@ -18,7 +18,7 @@
 
 /*
  * So many calls lead from values that are kept to one that is not, at most (views do not count). A
- * chain of n calls then keeps n / 8 values and makes 8 at a time, and each call runs once more.
+ * chain of n calls then keeps n / 9 values and makes 8 at a time, and each call runs once more.
  */
 #define MAX_DEPTH 8u
 

@@ -58,19 +58,20 @@ void burni_recipe_unref(burni_recipe *recipe)
     releasing = 0;
 }
 
-void burni_recipe_attach(burn_tensor *t, uint32_t j, burni_recipe *recipe)
-{
-    t->flags |= BURNI_RECIPE;
-    t->out_index = j;
-    t->recipe = burni_recipe_ref(recipe);
-}
-
 void burni_recipe_detach(burn_tensor *t)
 {
     if (burni_has_recipe(t)) {
         t->flags &= (uint8_t)~BURNI_RECIPE;
         burni_recipe_unref(t->recipe);
     }
+}
+
+void burni_recipe_attach(burn_tensor *t, uint32_t j, burni_recipe *recipe)
+{
+    burni_recipe_detach(t);
+    t->flags |= BURNI_RECIPE;
+    t->out_index = j;
+    t->recipe = burni_recipe_ref(recipe);
 }
 
 burn_tensor *burni_ghost_new(burni_thread *thread, const burn_tensor *t, int tracked)
