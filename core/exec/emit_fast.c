@@ -112,8 +112,9 @@ static uint8_t output_dtype(const burni_op *op, const uint8_t *dtypes)
 
 /* Finds out what a new key means; 0 when it is not for the short way. Apart, for it is rare and the
  * registers are few. */
-static __attribute__((noinline)) int learn(burni_stream *stream, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
-                 const burn_tensor *lead, uint64_t key)
+__attribute__((noinline)) static int learn(burni_stream *stream, const burni_op *op,
+                                           burn_tensor *const *in, uint32_t n_in,
+                                           const burn_tensor *lead, uint64_t key)
 {
     burni_fast *fast = &stream->resolver.fast[op->index];
     uint8_t dtypes[BURNI_FAST_IN + 1];
