@@ -50,6 +50,24 @@ typedef struct flex_fused_value {
     uint16_t slot;
 } flex_fused_value;
 
+/* Which values lie where, apart from results that are made in place. */
+typedef struct flex_fused_place {
+    uint16_t value;
+    uint16_t slot;
+    uint8_t by_row; /* in an operand: its pointer moves with rows, not positions */
+    uint8_t zero[3];
+} flex_fused_place;
+
+/* The groups of places, one behind the other. */
+enum {
+    FLEX_FUSED_IN_OPERANDS,
+    FLEX_FUSED_IN_SCALARS, /* operands that are one value */
+    FLEX_FUSED_IN_ONES,
+    FLEX_FUSED_IN_TILES,
+    FLEX_FUSED_IN_ROWS,
+    FLEX_FUSED_N_GROUPS
+};
+
 /* Does a step for the tile; 0: an element has no answer. */
 typedef int (*flex_fused_exec)(const flex_fused_step *step, flex_fused_tile *tile);
 /* The vector loop behind a map. Bit i of `mode`: argument i is one value. */
@@ -114,10 +132,13 @@ struct flex_fused {
     uint8_t zero;
     uint32_t in_place_mask;
     uint32_t grain;
+    uint16_t group_end[FLEX_FUSED_N_GROUPS]; /* of `places` */
+    uint8_t size[BURN_MAX_OPERANDS];         /* bytes of an element of each operand */
     const flex_fused_value *values;
     const flex_fused_step *steps;
     const flex_fused_fold *folds;
     const flex_fused_out *outs;
+    const flex_fused_place *places;
     const uint16_t *last_use; /* of each input: the last step that reads its memory; 0: none */
 };
 

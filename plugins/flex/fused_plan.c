@@ -319,6 +319,35 @@ static uint32_t task_grain(const draft *d)
     return grain < FLEX_FUSED_TILE ? FLEX_FUSED_TILE : grain;
 }
 
+static uint32_t group_of(const flex_fused_value *v)
+{
+    if (v->space == BURN_FUSED_ONE) {
+        return v->in_place ? FLEX_FUSED_IN_SCALARS : FLEX_FUSED_IN_ONES;
+    }
+    if (v->in_place) {
+        return FLEX_FUSED_IN_OPERANDS;
+    }
+    return v->space == BURN_FUSED_FULL ? FLEX_FUSED_IN_TILES : FLEX_FUSED_IN_ROWS;
+}
+
+static void list_places(const draft *d, flex_fused *f, flex_fused_place *places)
+{
+    uint16_t n = 0;
+    for (uint32_t group = 0; group < FLEX_FUSED_N_GROUPS; group++) {
+        for (uint16_t v = 0; v < d->n_values; v++) {
+            const flex_fused_value *value = &d->values[v];
+            if (group_of(value) == group) {
+                flex_fused_place p = {v, value->slot, value->space == BURN_FUSED_ROW, {0}};
+                places[n++] = p;
+            }
+        }
+        f->group_end[group] = n;
+    }
+    for (uint32_t i = 0; i < d->call->n_in + d->call->n_out; i++) {
+        f->size[i] = (uint8_t)flex_size(flex_in(d->call, i)->dtype);
+    }
+}
+
 static flex_fused *pack(const draft *d)
 {
     const uint64_t head = (sizeof(flex_fused) + 63) / 64 * 64;
@@ -326,7 +355,7 @@ static flex_fused *pack(const draft *d)
     const uint64_t bytes = head + n_steps * sizeof(flex_fused_step) +
                            d->n_folds * sizeof(flex_fused_fold) +
                            d->call->n_out * sizeof(flex_fused_out) +
-                           d->n_values * sizeof(flex_fused_value) +
+                           d->n_values * (sizeof(flex_fused_value) + sizeof(flex_fused_place)) +
                            d->call->n_in * sizeof(uint16_t);
     char *memory = flex_host->alloc(bytes);
     if (memory == NULL) {
@@ -338,7 +367,8 @@ static flex_fused *pack(const draft *d)
     flex_fused_step *steps = (flex_fused_step *)(void *)(memory + head);
     flex_fused_fold *folds = (flex_fused_fold *)(void *)(steps + n_steps);
     flex_fused_out *outs = (flex_fused_out *)(void *)(folds + d->n_folds);
-    flex_fused_value *values = (flex_fused_value *)(void *)(outs + d->call->n_out);
+    flex_fused_place *places = (flex_fused_place *)(void *)(outs + d->call->n_out);
+    flex_fused_value *values = (flex_fused_value *)(void *)(places + d->n_values);
     memcpy(steps, d->ones, d->n_ones * sizeof(*steps));
     memcpy(steps + d->n_ones, d->steps, d->n_steps * sizeof(*steps));
     memcpy(folds, d->folds, d->n_folds * sizeof(*folds));
@@ -353,6 +383,8 @@ static flex_fused *pack(const draft *d)
     f->outs = outs;
     f->values = values;
     f->last_use = last;
+    f->places = places;
+    list_places(d, f, places);
     return f;
 }
 

@@ -19,22 +19,32 @@
 
 /* Bytes that a tile's buffers should have together, so that operands find room in the cache too. */
 enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 2048, STREAM_TILE = 512 };
+/* Operands of that size come from beyond the second cache. */
+enum { FETCH_BYTES = 1 << 20 };
 enum { SMALL_FULL = CACHE_BYTES, SMALL_ROWS = 4 << 10, MAX_PARTS = 64 };
 
 /* ---- one tile -------------------------------------------------------------------------------- */
 
 static char *moved(const flex_fused_job *job, uint32_t operand, uint64_t elements)
 {
-    return job->data[operand] + elements * job->size[operand];
+    return job->data[operand] + elements * job->f->size[operand];
+}
+
+static void move(flex_fused_tile *t, const flex_fused_place *p)
+{
+    t->ptr[p->value] = moved(t->job, p->slot, p->by_row ? (uint64_t)t->row : t->at);
 }
 
 /* Points what lies in operands at the tile. */
 static void place_operands(flex_fused_tile *t)
 {
     const flex_fused_job *job = t->job;
-    for (uint32_t k = 0; k < job->n_dense; k++) {
-        const flex_fused_dense *e = &job->dense[k];
-        t->ptr[e->value] = moved(job, e->operand, e->by_row ? (uint64_t)t->row : t->at);
+    const flex_fused *f = job->f;
+    for (uint32_t k = 0; k < f->group_end[FLEX_FUSED_IN_OPERANDS]; k++) {
+        move(t, &f->places[k]);
+    }
+    for (uint32_t k = 0; k < job->n_direct; k++) {
+        move(t, &job->direct_places[k]);
     }
 }
 
@@ -50,36 +60,64 @@ static int run_steps(flex_fused_tile *t)
     return 1;
 }
 
-/* Asks for what the next tile will read. */
-static void fetch_ahead(const flex_fused_tile *t)
+static void fetch(const flex_fused_tile *t, const flex_fused_place *p, uint64_t from, uint64_t n)
 {
-    const flex_fused_job *job = t->job;
-    for (uint32_t k = 0; k < job->n_dense; k++) {
-        const flex_fused_dense *e = &job->dense[k];
-        if (!e->by_row && e->operand < job->f->n_in) {
-            flex_fetch(moved(job, e->operand, t->at + t->n), t->n * job->size[e->operand]);
-        }
+    if (!p->by_row) {
+        flex_fetch(moved(t->job, p->slot, t->at + t->n + from), n * t->job->f->size[p->slot]);
     }
 }
 
-/* Where the values of a task lie that are not in operands. */
+/* Asks for elements from .. from + n - 1 of the tile after this one. */
+static void fetch_ahead(const flex_fused_tile *t, uint64_t from, uint64_t n)
+{
+    const flex_fused_job *job = t->job;
+    const flex_fused *f = job->f;
+    for (uint32_t k = 0; k < f->group_end[FLEX_FUSED_IN_OPERANDS]; k++) {
+        fetch(t, &f->places[k], from, n);
+    }
+    for (uint32_t k = 0; k < job->n_direct; k++) {
+        fetch(t, &job->direct_places[k], from, n);
+    }
+}
+
+/* The same, and memory works on the next tile while this one is computed: a piece with each step. */
+static int run_steps_fetching(flex_fused_tile *t)
+{
+    const flex_fused *f = t->job->f;
+    const uint64_t n_steps = f->n_steps - f->n_ones;
+    const uint64_t piece = (t->n + n_steps - 1) / n_steps;
+    const flex_fused_step *s = f->steps + f->n_ones;
+    for (uint64_t k = 0; k < n_steps; k++) {
+        uint64_t from = k * piece;
+        if (from < t->n) {
+            fetch_ahead(t, from, t->n - from < piece ? t->n - from : piece);
+        }
+        if (!s[k].exec(&s[k], t)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Where the values of a task lie that are not in operands. `rows` NULL: those stay. */
 static void place_buffers(flex_fused_tile *t, char *full, char *rows)
 {
     const flex_fused_job *job = t->job;
     const flex_fused *f = job->f;
+    const flex_fused_place *p = f->places + f->group_end[FLEX_FUSED_IN_OPERANDS];
+    const flex_fused_place *ones = f->places + f->group_end[FLEX_FUSED_IN_ONES];
+    const flex_fused_place *tiles = f->places + f->group_end[FLEX_FUSED_IN_TILES];
+    const flex_fused_place *end = f->places + f->group_end[FLEX_FUSED_IN_ROWS];
     const uint64_t bytes = job->tile * f->slot_size;
     t->full = full;
-    for (uint32_t v = 0; v < f->n_values; v++) {
-        const flex_fused_value *value = &f->values[v];
-        if (value->space == BURN_FUSED_ONE) {
-            t->ptr[v] = job->ones[v];
-        } else if (value->in_place) {
-            t->ptr[v] = job->data[value->slot];
-        } else if (value->space == BURN_FUSED_FULL) {
-            t->ptr[v] = full + value->slot * bytes;
-        } else if (rows != NULL) {
-            t->ptr[v] = rows + value->slot * (uint64_t)(FLEX_FUSED_ROWS * 8);
-        }
+    for (; p < ones; p++) {
+        t->ptr[p->value] = job->ones[p->value];
+    }
+    for (; p < tiles; p++) {
+        t->ptr[p->value] = full + p->slot * bytes;
+    }
+    for (; p < end && rows != NULL; p++) {
+        t->ptr[p->value] = rows + p->slot * (uint64_t)(FLEX_FUSED_ROWS * 8);
     }
 }
 
@@ -107,10 +145,7 @@ static void run_range(flex_fused_job *job, uint64_t lo, uint64_t hi, char *full,
             t.n = t.n < left ? t.n : left;
         }
         place_operands(&t);
-        if (job->stream) {
-            fetch_ahead(&t);
-        }
-        if (!run_steps(&t)) {
+        if (!(job->fetch ? run_steps_fetching(&t) : run_steps(&t))) {
             atomic_store(&job->fault, 1);
             return;
         }
@@ -354,11 +389,14 @@ static void run_long_rows(flex_fused_job *job)
 static void run_ones(flex_fused_job *job, char (*room)[16])
 {
     const flex_fused *f = job->f;
-    for (uint32_t v = 0; v < f->n_values; v++) {
-        const flex_fused_value *value = &f->values[v];
-        if (value->space == BURN_FUSED_ONE) {
-            job->ones[v] = value->in_place ? job->data[value->slot] : room[value->slot];
-        }
+    const flex_fused_place *p = f->places + f->group_end[FLEX_FUSED_IN_OPERANDS];
+    const flex_fused_place *made = f->places + f->group_end[FLEX_FUSED_IN_SCALARS];
+    const flex_fused_place *end = f->places + f->group_end[FLEX_FUSED_IN_ONES];
+    for (; p < made; p++) {
+        job->ones[p->value] = job->data[p->slot];
+    }
+    for (; p < end; p++) {
+        job->ones[p->value] = room[p->slot];
     }
     for (uint32_t s = 0; s < f->n_ones; s++) {
         const flex_fused_step *step = &f->steps[s];
@@ -386,20 +424,13 @@ static int is_direct(const flex_fused_job *job, uint32_t j)
     return 1;
 }
 
-static void find_dense(flex_fused_job *job)
+static void find_direct(flex_fused_job *job)
 {
     const flex_fused *f = job->f;
-    for (uint32_t v = 0; v < f->n_values; v++) {
-        const flex_fused_value *value = &f->values[v];
-        if (value->in_place && value->space != BURN_FUSED_ONE) {
-            flex_fused_dense e = {(uint16_t)v, value->slot, value->space == BURN_FUSED_ROW, {0}};
-            job->dense[job->n_dense++] = e;
-        }
-    }
     for (uint32_t j = 0; j < f->n_out; j++) {
         if (is_direct(job, j)) {
-            flex_fused_dense e = {f->outs[j].value, (uint16_t)(f->n_in + j), 0, {0}};
-            job->dense[job->n_dense++] = e;
+            flex_fused_place p = {f->outs[j].value, (uint16_t)(f->n_in + j), 0, {0}};
+            job->direct_places[job->n_direct++] = p;
             job->direct |= UINT64_C(1) << j;
         }
     }
@@ -411,7 +442,7 @@ static int wants_stream(const flex_fused_job *job)
     const flex_fused *f = job->f;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < f->n_in + (uint32_t)f->n_out; i++) {
-        bytes += job->size[i];
+        bytes += f->size[i];
     }
     if (!flex_stream_pays(bytes * job->n)) {
         return 0;
@@ -468,7 +499,6 @@ static int measure(flex_fused_job *job, const burn_call *call)
         const burn_operand *x = flex_in(call, i);
         job->operands[i] = x;
         job->data[i] = x->data;
-        job->size[i] = (uint8_t)flex_size(x->dtype);
     }
     if (f->cut != BURN_FUSED_NONE) {
         const burn_operand *x = job->operands[f->cut];
@@ -499,7 +529,8 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
         return BURN_OK;
     }
     job.stream = (uint8_t)wants_stream(&job);
-    find_dense(&job);
+    job.fetch = job.n * program->slot_size >= FETCH_BYTES;
+    find_direct(&job);
     run_ones(&job, room);
     if (choose_tile(&job)) {
         run_tiles(&job);

@@ -116,7 +116,7 @@ int flex_fused_store(const flex_fused_step *s, flex_fused_tile *t)
 {
     const flex_fused_job *job = t->job;
     const uint32_t operand = job->f->n_in + (uint32_t)s->out;
-    const uint64_t size = job->size[operand];
+    const uint64_t size = job->f->size[operand];
     char *out = job->data[operand];
     const char *from = t->ptr[s->in[0]];
     if (s->space == BURN_FUSED_ROW) {

@@ -13,14 +13,6 @@
 
 #include <stdatomic.h>
 
-/* A value that lies in an operand: its pointer moves from tile to tile. */
-typedef struct flex_fused_dense {
-    uint16_t value;
-    uint16_t operand;
-    uint8_t by_row;
-    uint8_t zero[3];
-} flex_fused_dense;
-
 typedef struct flex_fused_job {
     const flex_fused *f;
     uint64_t n;      /* positions */
@@ -30,15 +22,15 @@ typedef struct flex_fused_job {
     uint64_t grain;  /* positions, or long rows, per task */
     uint64_t direct; /* bit j: output j is written by the step that makes it */
     _Atomic int fault;
-    uint32_t n_dense;
+    uint32_t n_direct;
     uint8_t stream;
     uint8_t alone; /* long rows: each on one thread */
-    uint8_t zero[6];
+    uint8_t fetch; /* ask for the next tile while this one runs */
+    uint8_t zero[5];
     /* From here on filled as far as needed. */
     char *data[BURN_MAX_OPERANDS];
     const burn_operand *operands[BURN_MAX_OPERANDS];
-    uint8_t size[BURN_MAX_OPERANDS];
-    flex_fused_dense dense[2 * BURN_MAX_OPERANDS];
+    flex_fused_place direct_places[BURN_MAX_OPERANDS]; /* results that are made where they belong */
     char *ones[FLEX_FUSED_VALUES]; /* ONE values */
 } flex_fused_job;
 
