@@ -134,6 +134,7 @@ void burni_describe(burni_emission *e, burni_operands *ops)
         ops->storages[i] = NULL;
         if (e->meta[i].kind == BURN_IMMEDIATE) {
             o->data = e->immediates[i];
+            o->reserved = (uint64_t)e->in[i]->offset; /* its name, while a step is kept */
         } else if (e->meta[i].kind == BURN_TENSOR) {
             const burn_tensor *t = e->used[i];
             ops->storages[i] = t->storage;

@@ -13,6 +13,7 @@
 #include "exec/check.h"
 #include "exec/emit_private.h"
 #include "exec/explain.h"
+#include "exec/recording.h"
 #include "exec/trust.h"
 #include "graph/capture.h"
 #include "ops/fused.h"
@@ -28,6 +29,7 @@ int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
     err->op = e->op->def.id;
     burni_tag_append(e->thread->tag, err);
     burni_cause *cause = burni_cause_new(err);
+    burni_recording_refuse(e->thread, "a call of it failed: %s", err->text);
     for (uint32_t j = 0; j < e->n_out; j++) {
         e->out[j] = burni_handle_failed(e->thread, cause);
     }

@@ -286,6 +286,7 @@ static inline void launch_operands(const burni_fast *fast, burn_tensor *const *i
         storages[i] = NULL;
         if ((fast->immediates >> i & 1) != 0) {
             operands[i].data = immediates[i];
+            operands[i].reserved = (uint64_t)in[i]->offset;
         } else {
             storages[i] = in[i]->storage;
             operands[i].offset = (uint64_t)in[i]->offset * fast->sizes[i];

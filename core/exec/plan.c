@@ -603,6 +603,11 @@ int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan)
     return plan->rows_version != version_of(stream);
 }
 
+uint32_t burni_plan_size(const burni_plan *plan)
+{
+    return plan->n_steps;
+}
+
 void burni_plan_free(burni_plan *plan)
 {
     for (uint32_t k = 0; plan != NULL && k < plan->n_steps; k++) {

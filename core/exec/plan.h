@@ -27,6 +27,8 @@ burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, cons
                             const uint8_t *needed);
 int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan);
 void burni_plan_free(burni_plan *plan);
+/* How many launches it makes. */
+uint32_t burni_plan_size(const burni_plan *plan);
 /* Forgets all plans of a stream. */
 void burni_plans_clear(burni_stream *stream);
 

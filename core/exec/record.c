@@ -118,7 +118,7 @@ static void hold(burni_slot *slot, int fresh)
     }
 }
 
-static void promise(burni_stream *stream, burni_storage *s)
+void burni_storage_promise(burni_stream *stream, burni_storage *s)
 {
     count_write(s, 1);
     atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
@@ -128,8 +128,8 @@ static void promise(burni_stream *stream, burni_storage *s)
     }
 }
 
-burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
-                               const uint32_t *slots)
+burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch,
+                                const uint32_t *slots)
 {
     burni_record *r = record_memory(stream, record_size(launch));
     if (r == NULL) {
@@ -140,6 +140,8 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
     r->launch.moved = 0;
     r->launch.waited = 1;
     r->done = 0;
+    r->kept = 0;
+    r->chain = 0;
     char *p = (char *)(r + 1);
     r->launch.operands = (burn_operand *)(void *)p;
     p += n * sizeof(burn_operand);
@@ -155,15 +157,24 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
     for (uint32_t i = 0; i < n; i++) {
         r->launch.storages[i] = launch->storages[i];
         r->slots[i] = slots[i];
+    }
+    burni_resolved_hold(launch->resolved);
+    return r;
+}
+
+burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
+                               const uint32_t *slots)
+{
+    burni_record *r = burni_record_copy(stream, launch, slots);
+    for (uint32_t i = 0; r != NULL && i < launch->n_in + launch->n_out; i++) {
         if (slots[i] != BURNI_SLOT_NONE) {
             int fresh = i >= launch->n_in && launch->op->def.n_aliases == 0;
             hold(&stream->sequence->slots[slots[i]], fresh);
         }
         if (i >= launch->n_in && launch->storages[i] != NULL) {
-            promise(stream, launch->storages[i]);
+            burni_storage_promise(stream, launch->storages[i]);
         }
     }
-    burni_resolved_hold(launch->resolved);
     return r;
 }
 
@@ -175,7 +186,9 @@ void burni_record_done(burni_slot *slots, burni_record *r)
         return;
     }
     r->done = 1;
-    burni_resolved_let_go(r->launch.resolved);
+    if (!r->kept) {
+        burni_resolved_let_go(r->launch.resolved);
+    }
     for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
         if (r->slots[i] == BURNI_SLOT_NONE) {
             continue;
@@ -211,8 +224,14 @@ static uint32_t dying(const burni_slot *slots, const burni_record *r)
 
 void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r)
 {
+    burn_operand operands[BURN_MAX_OPERANDS];
+    uint32_t n = r->launch.n_in + r->launch.n_out;
     r->launch.dying = dying(slots, r);
-    (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+    /* A launch binds its operands to memory: one that will run again keeps its own as they are. */
+    if (r->kept) {
+        memcpy(operands, r->launch.operands, n * sizeof(operands[0]));
+    }
+    (void)burni_launch_run(stream, &r->launch, r->kept ? operands : r->launch.operands);
     burni_record_done(slots, r);
 }
 

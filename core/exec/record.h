@@ -19,6 +19,8 @@ struct burni_record {
     uint64_t chain;      /* of the sequence up to here */
     uint32_t klass;      /* which free list, or none */
     uint32_t done;       /* it has run, or will not: nothing is held any more */
+    uint32_t kept;       /* it will run again: it keeps its row */
+    uint32_t zero;
     struct burni_record *next;
 };
 
@@ -33,6 +35,11 @@ typedef struct burni_batch {
 /* A record of a launch whose slots are known. NULL, and nothing changed, when memory is short. */
 burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
                                const uint32_t *slots);
+/* The same, but it holds no storage and promises nothing. */
+burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch,
+                                const uint32_t *slots);
+/* A record of the stream will write the storage. */
+void burni_storage_promise(burni_stream *stream, burni_storage *s);
 /* Lets go of what it holds: after it ran, or instead. */
 void burni_record_done(burni_slot *slots, burni_record *r);
 void burni_record_free(burni_stream *stream, burni_record *r);

@@ -79,6 +79,11 @@ static uint32_t slot_of(burni_sequence *q, burni_storage *s)
     return put_slot(q, s, at);
 }
 
+uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage)
+{
+    return q->n_slots < BURNI_SLOTS ? slot_of(q, storage) : BURNI_SLOT_NONE;
+}
+
 /* ---- symbols --------------------------------------------------------------------------------- */
 
 /* Equal sizes have equal symbols; 0, 1 and negative ones mean themselves. */

@@ -15,6 +15,7 @@
 #include "exec/plan.h"
 #include "exec/profile.h"
 #include "exec/record.h"
+#include "exec/recording.h"
 
 #include <string.h>
 
@@ -346,6 +347,9 @@ static int32_t append_auto(burni_stream *stream, const burni_launch *launch, bur
 
 int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err)
 {
+    if (__builtin_expect(stream->recording != NULL, 0) && !burni_fallback_runs(stream)) {
+        burni_recording_add(stream->recording, launch);
+    }
     if (stream->window == 1) {
         return burni_launch_run_now(stream, launch, launch->operands);
     }
@@ -436,6 +440,7 @@ void burni_device_close(burni_device *device)
 static void thread_exit(burni_thread *thread)
 {
     burni_profile_thread_exit(thread);
+    burni_recording_abandon(thread);
     for (uint32_t i = 0; i < BURNI_MAX_DEVICES; i++) {
         burni_stream *s = thread->streams[i];
         if (s == NULL || atomic_load(&s->device->closed)) {

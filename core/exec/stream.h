@@ -79,6 +79,7 @@ typedef struct burni_stream {
     burni_record *free_records[BURNI_RECORD_CLASSES];
     struct burni_sequence *sequence; /* NULL until the first call that is not in window 1 */
     struct burni_plans *plans;       /* plan.h; NULL until there is one */
+    struct burn_replay *recording;   /* recording.h: launches are kept to run again, or NULL */
     burni_cache cache;
     burni_resolver resolver; /* the owner's */
     burni_resolver others;   /* of whoever expands a record (fallback.h), under the lock */

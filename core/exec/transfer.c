@@ -12,6 +12,7 @@
 #include "exec/emit.h"
 #include "exec/explain.h"
 #include "exec/guard.h"
+#include "exec/recording.h"
 #include "ops/rules.h"
 
 #include <inttypes.h>
@@ -110,6 +111,9 @@ burn_tensor *burni_upload(burni_thread *thread, burn_device *device, uint8_t dty
     if (stream == NULL) {
         return burni_handle_fail(thread, err.code, 0, "%s", err.text);
     }
+    if (thread->depth == 0) {
+        burni_recording_refuse(thread, "it uploads a tensor; make it before, as a port or for good");
+    }
     burn_tensor *t = burni_handle_new(thread, 1);
     if (t == NULL) {
         return burni_handle_failed(NULL, &burni_cause_no_memory);
@@ -182,6 +186,7 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     if (stream == NULL) {
         return err->code;
     }
+    burni_recording_refuse(thread, "it reads a tensor, on which what comes next may depend");
     burni_stream_cut(stream);
     uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
     uint64_t point = 0;

@@ -16,6 +16,7 @@
 #include "exec/emit.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
+#include "exec/recording.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -57,6 +58,7 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
                          device->core->name);
         return NULL;
     }
+    burni_recording_refuse(thread, "it makes a variable; run the step once before");
     burn_var *var = burni_calloc(1, sizeof(*var));
     burni_node *leaf = burni_node_new(NULL, 0, 0, 0);
     burn_tensor *copy = NULL;
@@ -85,6 +87,7 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
                 device->autodiff != 0 && burn_dtype_class(copy->dtype) == BURN_CLASS_FLOAT);
     /* The memory must exist before somebody else can see the variable. */
     burni_storage_launch(var->value->storage);
+    var->value->storage->var = var;
     atomic_store_explicit(&var->value->storage->is_var, 1, memory_order_release);
     if (atomic_load(&var->value->storage->state) == BURNI_FAILED) {
         burni_cause_write(var->value->storage->cause, err);
@@ -195,6 +198,7 @@ static void exchange(burn_var *var, burni_storage *fresh, burn_tensor *copy)
     atomic_store(&fresh->state, atomic_load(&old->state));
     fresh->cause = old->cause != NULL ? burni_cause_ref(old->cause) : NULL;
     fresh->fault = burni_fault_ref(old->fault);
+    fresh->var = var;
     atomic_store_explicit(&fresh->is_var, 1, memory_order_release);
     take_memory(fresh, old);
     if (copy != NULL) {
@@ -210,6 +214,7 @@ static void exchange(burn_var *var, burni_storage *fresh, burn_tensor *copy)
  * gets the copy's memory, and the variable goes on with a new object on its own memory. */
 static int32_t copy_out(burni_thread *thread, burn_var *var, burn_err *err)
 {
+    burni_recording_refuse(thread, "a variable is overwritten while its old value is still in use");
     burni_storage *old = var->value->storage;
     burni_storage_launch(old);
     burn_tensor *copy = NULL;
@@ -231,9 +236,7 @@ static int32_t copy_out(burni_thread *thread, burn_var *var, burn_err *err)
     return BURN_OK;
 }
 
-/* Makes the variable's storage safe to overwrite by the calling thread, which holds its lock: so
- * there will be no new readers, and those without a handle have at most records that wait. */
-static int32_t prepare_write(burni_thread *thread, burn_var *var, burn_err *err)
+int32_t burni_var_prepare_write(burni_thread *thread, burn_var *var, burn_err *err)
 {
     burni_stream *stream = burni_stream_get(thread, var->device->core, err);
     if (stream == NULL) {
@@ -279,7 +282,7 @@ static int32_t update_locked(burni_thread *thread, const burni_op *op, const voi
     for (uint32_t i = 0; i < n_in; i++) {
         operands[i] = in[i];
         if (vars[i] != NULL) {
-            rc = rc == BURN_OK ? prepare_write(thread, vars[i], err) : rc;
+            rc = rc == BURN_OK ? burni_var_prepare_write(thread, vars[i], err) : rc;
             operands[i] = vars[i]->value;
         }
     }

@@ -17,4 +17,8 @@ struct burn_var {
     pthread_mutex_t lock;
 };
 
+/* Makes the variable's storage safe to overwrite by the calling thread, which holds its lock: so
+ * there will be no new readers, and those without a handle have at most records that wait. */
+int32_t burni_var_prepare_write(burni_thread *thread, burn_var *var, burn_err *err);
+
 #endif /* BURN_CORE_EXEC_VAR_H */

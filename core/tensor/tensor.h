@@ -72,6 +72,7 @@ typedef struct burni_storage {
     uint64_t bytes;
     burni_cause *cause;
     struct burni_fault *fault; /* faults that may still surface, NULL: none */
+    struct burn_var *var;      /* whose storage it is, where `is_var` says so */
     _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
     _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
     _Atomic uint32_t writes;   /* records that will write it; a variable may have several */
@@ -194,6 +195,7 @@ typedef struct burni_thread {
     uint64_t rng_seed;
     uint64_t rng_counter;
     struct burni_capture *capture;
+    struct burn_replay *recording; /* of the step that is being kept (exec/recording.h), or NULL */
     struct burni_frame *frame; /* what calls belong to, when they are watched (exec/emit.h) */
     struct burni_stream *streams[BURNI_MAX_DEVICES];
     uint64_t open_sequences; /* bit i: streams[i] has seen calls since its last cut */

@@ -6,6 +6,7 @@
 #include "train/optim/optimizer.h"
 
 #include <burn/build.h>
+#include <burn/replay.h>
 
 static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, double lr,
                       burn_err *err)
@@ -18,8 +19,9 @@ static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, do
     a.weight_decay = o->adam.weight_decay;
     a.decoupled = o->decoupled;
     burn_var *const vars[6] = {slot->param, NULL, slot->states[0], slot->states[1], NULL, NULL};
-    burn_tensor *const in[6] = {NULL, grad, NULL, NULL, burn_scalar(lr),
-                                burn_scalar((double)slot->steps)};
+    burn_tensor *const in[6] = {NULL, grad, NULL, NULL,
+                                burn_replay_scalar(burn_scalar(lr), "lr", 0.0),
+                                burn_replay_scalar(burn_scalar((double)slot->steps), "", 1.0)};
     return burn_var_update(BURN_OP_ADAM_STEP, &a, sizeof(a), vars, in, 6, err);
 }
 

@@ -109,6 +109,16 @@ int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, bur
     return BURN_OK;
 }
 
+void burn_optimizer_replayed(burn_optimizer *o, uint64_t n)
+{
+    for (uint32_t i = 0; o != NULL && i < o->n_slots; i++) {
+        o->slots[i].steps += n;
+    }
+    if (o != NULL) {
+        o->steps += n;
+    }
+}
+
 uint64_t burn_optimizer_steps(const burn_optimizer *o)
 {
     return o != NULL ? o->steps : 0;

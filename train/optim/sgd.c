@@ -6,6 +6,7 @@
 #include "train/optim/optimizer.h"
 
 #include <burn/build.h>
+#include <burn/replay.h>
 
 static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, double lr,
                       burn_err *err)
@@ -17,8 +18,11 @@ static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, do
     a.weight_decay = o->sgd.weight_decay;
     a.nesterov = o->sgd.nesterov;
     a.first = o->n_states > 0 && slot->steps == 1;
+    if (a.first) {
+        burn_replay_refuse("the first step of momentum differs from the next ones; do it before");
+    }
     burn_var *const vars[4] = {slot->param, NULL, slot->states[0], NULL};
-    burn_tensor *const in[4] = {NULL, grad, NULL, burn_scalar(lr)};
+    burn_tensor *const in[4] = {NULL, grad, NULL, burn_replay_scalar(burn_scalar(lr), "lr", 0.0)};
     return burn_var_update(BURN_OP_SGD_STEP, &a, sizeof(a), vars, in, 4, err);
 }
 

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * rerun.c - running a step that was kept. See recording.h.
+ *
+ * A run binds a storage to each slot (fresh ones to temporaries and outputs, today's to ports and
+ * variables), writes scalars into the records' operands, and hands all records as one batch to the
+ * plan, which is made at the first run and again when the device gets other rows. From there on it
+ * is the way of records that waited: memory, errors, faults and dying inputs are the same code. The
+ * variables stay locked from before the first launch is made until after the last, so another thread
+ * sees all updates of a step or none.
+ */
+#include "exec/recording.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "exec/emit.h"
+#include "exec/guard.h"
+#include "ops/rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static int32_t check_input(const burn_replay *r, uint32_t i, const burn_tensor *t, burn_err *err)
+{
+    const burni_port *port = &r->ports[i];
+    if (t == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "replay: input %u is NULL", i);
+    }
+    if (t->cause != NULL) {
+        burni_cause_write(t->cause, err);
+        return t->cause->code;
+    }
+    int fits = t->kind == BURN_TENSOR && t->dtype == port->dtype && t->rank == port->rank &&
+               memcmp(t->dims, port->dims, t->rank * sizeof(t->dims[0])) == 0;
+    if (!fits) {
+        char given[192];
+        char wanted[192];
+        return burni_fail(err, BURN_E_SHAPE, "replay: input %u is %s%s, the step was kept with %s%s",
+                          i, burn_dtype_name(t->dtype),
+                          burni_shape_text(given, sizeof(given), t->rank, t->dims),
+                          burn_dtype_name(port->dtype),
+                          burni_shape_text(wanted, sizeof(wanted), port->rank, port->dims));
+    }
+    if (t->device->core != r->stream->device) {
+        return burni_fail(err, BURN_E_DEVICE,
+                          "replay: input %u is on %s, the step runs on %s; copy it with "
+                          "burn_to_device",
+                          i, t->device->core->name, r->stream->device->name);
+    }
+    return BURN_OK;
+}
+
+/* The input as the port was: dense, from its storage's first byte on. */
+static burn_tensor *as_port(const burn_replay *r, burn_tensor *t)
+{
+    int plain = t->offset == 0 && (t->flags & BURNI_CONTIGUOUS) != 0 &&
+                !burni_is_var(t->storage) &&
+                t->storage->bytes == (uint64_t)t->numel * burn_dtype_size(t->dtype);
+    if (plain) {
+        return t;
+    }
+    burn_tensor *copy = NULL;
+    r->thread->no_grad++;
+    (void)burni_emit(r->thread, r->device, burni_op_find(BURN_OP_COPY), NULL, 0, &t, 1, &copy, 1);
+    r->thread->no_grad--;
+    return copy;
+}
+
+static int32_t take_inputs(const burn_replay *r, burn_tensor *const *inputs, uint32_t n,
+                           burn_tensor **taken, burn_err *err)
+{
+    if (n != r->n_ports) {
+        return burni_fail(err, BURN_E_INVALID, "replay: %u inputs given, the step has %u ports", n,
+                          r->n_ports);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t rc = check_input(r, i, inputs[i], err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+        taken[i] = as_port(r, inputs[i]);
+        if (taken[i]->cause != NULL) {
+            return burn_tensor_error(taken[i], err);
+        }
+        burni_storage_launch(taken[i]->storage);
+    }
+    burni_stream_cut(r->stream);
+    return BURN_OK;
+}
+
+/* ---- scalars --------------------------------------------------------------------------------- */
+
+static int32_t patch_scalars(const burn_replay *r, burn_err *err)
+{
+    for (uint32_t k = 0; k < r->n_patches; k++) {
+        const burni_patch *p = &r->patches[k];
+        burn_operand *o = &r->records[p->record]->launch.operands[p->operand];
+        if (p->param == UINT32_MAX) {
+            uint64_t counter = r->thread->rng_counter + p->base;
+            memcpy(o->data, &counter, sizeof(counter));
+            continue;
+        }
+        uint64_t value[2] = {0, 0};
+        uint64_t bits[2] = {0, 0};
+        memcpy(value, &r->params[p->param].value, sizeof(double));
+        int32_t rc = burni_scalar_convert(BURN_F64, value, o->dtype, bits,
+                                          r->params[p->param].name, err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+        memcpy(o->data, bits, sizeof(bits));
+    }
+    return BURN_OK;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* A storage of the run for a slot, with the one reference of all its uses. NULL: no memory. */
+static burni_storage *storage_for(const burn_replay *r, const burni_bound_slot *slot,
+                                  burn_tensor *const *inputs, burn_tensor *const *outputs)
+{
+    burni_storage *s = NULL;
+    switch (slot->kind) {
+    case BURNI_SLOT_OUTPUT:
+        s = outputs[slot->index]->storage;
+        break;
+    case BURNI_SLOT_PORT:
+        s = inputs[slot->index]->storage;
+        break;
+    case BURNI_SLOT_VARIABLE:
+        s = r->vars[slot->index]->value->storage;
+        burni_storage_launch(s);
+        break;
+    case BURNI_SLOT_CONSTANT:
+        s = slot->storage;
+        break;
+    default:
+        s = burni_storage_new(r->thread, r->stream->device, slot->bytes);
+        if (s != NULL) {
+            atomic_store_explicit(&s->refs, BURNI_RECORD_REF, memory_order_relaxed);
+        }
+        return s;
+    }
+    burni_storage_ref(s, BURNI_RECORD_REF);
+    return s;
+}
+
+/* Uses by the records that run; the others use nothing. */
+static void count_uses(burn_replay *r)
+{
+    burni_slot *slots = r->sequence->slots;
+    for (uint32_t k = 0; k < r->sequence->n_slots; k++) {
+        slots[k].uses = 0;
+        slots[k].held = 0;
+    }
+    for (uint32_t k = 0; k < r->n_records; k++) {
+        const burni_record *record = r->records[k];
+        int runs = r->needed == NULL || r->needed[k];
+        for (uint32_t i = 0; runs && i < record->launch.n_in + record->launch.n_out; i++) {
+            if (record->slots[i] != BURNI_SLOT_NONE) {
+                slots[record->slots[i]].uses++;
+            }
+        }
+    }
+}
+
+static void unbind(burn_replay *r)
+{
+    for (uint32_t k = 0; k < r->sequence->n_slots; k++) {
+        burni_slot *slot = &r->sequence->slots[k];
+        if (slot->held) {
+            slot->held = 0;
+            burni_storage_unref(slot->storage, BURNI_RECORD_REF);
+        }
+    }
+}
+
+static int32_t bind(burn_replay *r, burn_tensor *const *inputs, burn_tensor *const *outputs,
+                    burn_err *err)
+{
+    burni_slot *slots = r->sequence->slots;
+    count_uses(r);
+    for (uint32_t k = 0; k < r->sequence->n_slots; k++) {
+        if (slots[k].uses == 0) {
+            continue;
+        }
+        slots[k].storage = storage_for(r, &r->slots[k], inputs, outputs);
+        if (slots[k].storage == NULL) {
+            unbind(r);
+            return burni_fail(err, BURN_E_NO_MEMORY, "replay: out of host memory");
+        }
+        slots[k].held = 1;
+    }
+    for (uint32_t k = 0; k < r->n_records; k++) {
+        burni_record *record = r->records[k];
+        record->done = r->needed != NULL && !r->needed[k];
+        for (uint32_t i = 0; !record->done && i < record->launch.n_in + record->launch.n_out; i++) {
+            if (record->slots[i] == BURNI_SLOT_NONE) {
+                continue;
+            }
+            record->launch.storages[i] = slots[record->slots[i]].storage;
+            if (i >= record->launch.n_in) {
+                burni_storage_promise(r->stream, record->launch.storages[i]);
+            }
+        }
+    }
+    return BURN_OK;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static burni_batch batch_of(const burn_replay *r)
+{
+    burni_batch batch = {r->records, r->sequence->slots, r->n_records, r->sequence->n_slots};
+    return batch;
+}
+
+/* What is needed is the same in each run, so it is found in the first, whose storages are bound. */
+static int find_needed(burn_replay *r)
+{
+    if (r->alive != NULL) {
+        return 1;
+    }
+    r->alive = burni_calloc(2, r->n_records);
+    if (r->alive == NULL) {
+        return 0;
+    }
+    r->needed = r->alive + r->n_records;
+    burni_batch batch = batch_of(r);
+    burni_records_needed(&batch, r->n_records, r->alive, r->needed);
+    for (uint32_t k = r->n_records; k-- > 0;) {
+        if (!r->needed[k]) {
+            burni_record_done(r->sequence->slots, r->records[k]);
+        }
+    }
+    return 1;
+}
+
+static void find_plan(burn_replay *r)
+{
+    if (r->plan != NULL && burni_plan_is_stale(r->stream, r->plan)) {
+        burni_plan_free(r->plan);
+        r->plan = NULL;
+    }
+    if (r->plan == NULL && r->needed != NULL) {
+        burni_batch batch = batch_of(r);
+        r->plan = burni_plan_make(r->stream, &batch, r->alive, r->needed);
+    }
+}
+
+static void run_bound(burn_replay *r)
+{
+    burni_batch batch = batch_of(r);
+    int locked = burni_stream_lock(r->stream);
+    (void)find_needed(r);
+    find_plan(r);
+    if (r->plan != NULL) {
+        burni_plan_run(r->stream, &batch, r->plan);
+    }
+    for (uint32_t k = 0; k < r->n_records; k++) {
+        if (!r->records[k]->done) {
+            burni_record_run(r->stream, batch.slots, r->records[k]);
+        }
+    }
+    unbind(r);
+    burni_stream_unlock(r->stream, locked);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+static int32_t make_outputs(const burn_replay *r, burn_tensor **outputs, burn_err *err)
+{
+    for (uint32_t j = 0; j < r->n_outputs; j++) {
+        const burni_port *port = &r->outputs[j];
+        burn_tensor *t = burni_handle_new(r->thread, 1);
+        if (t == NULL) {
+            return burni_fail(err, BURN_E_NO_MEMORY, "replay: out of host memory");
+        }
+        outputs[j] = t;
+        t->dtype = port->dtype;
+        t->rank = port->rank;
+        t->device = r->device;
+        memcpy(t->dims, port->dims, port->rank * sizeof(port->dims[0]));
+        burni_handle_dense(t);
+        t->storage = burni_storage_new(r->thread, r->stream->device,
+                                       (uint64_t)t->numel * burn_dtype_size(t->dtype));
+        if (t->storage == NULL) {
+            return burni_fail(err, BURN_E_NO_MEMORY, "replay: out of host memory");
+        }
+    }
+    return BURN_OK;
+}
+
+/* All variables are locked, the written ones safe to overwrite. */
+static int32_t prepare_vars(const burn_replay *r, burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t k = 0; k < r->sequence->n_slots && rc == BURN_OK; k++) {
+        if (r->slots[k].kind == BURNI_SLOT_VARIABLE && r->slots[k].written) {
+            rc = burni_var_prepare_write(r->thread, r->vars[r->slots[k].index], err);
+        }
+    }
+    return rc;
+}
+
+static int32_t run(burn_replay *r, burn_tensor *const *inputs, burn_tensor **outputs, burn_err *err)
+{
+    for (uint32_t k = 0; k < r->n_vars; k++) {
+        (void)pthread_mutex_lock(&r->vars[k]->lock);
+    }
+    int32_t rc = prepare_vars(r, err);
+    if (rc == BURN_OK) {
+        burni_stream_cut(r->stream);
+        rc = patch_scalars(r, err);
+    }
+    if (rc == BURN_OK) {
+        rc = bind(r, inputs, outputs, err);
+    }
+    if (rc == BURN_OK) {
+        run_bound(r);
+    }
+    for (uint32_t k = r->n_vars; k-- > 0;) {
+        (void)pthread_mutex_unlock(&r->vars[k]->lock);
+    }
+    if (rc == BURN_OK) {
+        r->thread->rng_counter += r->rng_count;
+        for (uint32_t k = 0; k < r->n_params; k++) {
+            r->params[k].value += r->params[k].step;
+        }
+    }
+    return rc;
+}
+
+static int32_t check_run(const burn_replay *r, burn_tensor *const *inputs, uint32_t n_inputs,
+                         burn_tensor **outputs, uint32_t n_outputs, burn_err *err)
+{
+    if (r == NULL || (inputs == NULL && n_inputs > 0) || (outputs == NULL && n_outputs > 0)) {
+        return burni_fail(err, BURN_E_INVALID, "replay: a replay, inputs or outputs are NULL");
+    }
+    if (burni_thread_get() != r->thread) {
+        return burni_fail(err, BURN_E_STATE,
+                          "replay: it belongs to the thread that kept the step; keep it here, too");
+    }
+    if (r->thread->recording != NULL) {
+        return burni_fail(err, BURN_E_STATE, "replay: a step is being kept; end it first");
+    }
+    if (n_outputs != r->n_outputs) {
+        return burni_fail(err, BURN_E_INVALID, "replay: %u outputs wanted, the step has %u",
+                          n_outputs, r->n_outputs);
+    }
+    if (r->rng_count > 0 && r->thread->rng_seed != r->rng_seed) {
+        return burni_fail(err, BURN_E_STATE,
+                          "replay: the generator has another seed (%" PRIu64 ") than when the step "
+                          "was kept (%" PRIu64 ")",
+                          r->thread->rng_seed, r->rng_seed);
+    }
+    return BURN_OK;
+}
+
+int32_t burn_replay_run(burn_replay *r, burn_tensor *const *inputs, uint32_t n_inputs,
+                        burn_tensor **outputs, uint32_t n_outputs, burn_err *err)
+{
+    burn_err spare;
+    err = burni_first(err, &spare);
+    burn_tensor *taken[BURNI_MAX_PORTS];
+    for (uint32_t j = 0; outputs != NULL && j < n_outputs; j++) {
+        outputs[j] = NULL;
+    }
+    int32_t rc = check_run(r, inputs, n_inputs, outputs, n_outputs, err);
+    if (rc == BURN_OK) {
+        burn_scope_begin();
+        rc = take_inputs(r, inputs, n_inputs, taken, err);
+        rc = rc == BURN_OK ? make_outputs(r, outputs, err) : rc;
+        rc = rc == BURN_OK ? run(r, taken, outputs, err) : rc;
+        burn_scope_end_with(outputs, n_outputs);
+    }
+    for (uint32_t j = 0; rc != BURN_OK && outputs != NULL && j < n_outputs; j++) {
+        if (outputs[j] != NULL) {
+            burn_release(outputs[j]);
+        }
+        outputs[j] = burni_handle_fail(burni_thread_get(), rc, 0, "%s", err->text);
+    }
+    return rc;
+}
+
+int32_t burn_replay_set(burn_replay *r, const char *name, double value, burn_err *err)
+{
+    char known[160] = "";
+    burn_err spare;
+    err = burni_first(err, &spare);
+    if (r == NULL || name == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "replay: the replay or the name is NULL");
+    }
+    for (uint32_t k = 0; k < r->n_params; k++) {
+        if (strcmp(r->params[k].name, name) == 0) {
+            r->params[k].value = value;
+            return BURN_OK;
+        }
+        size_t used = strlen(known);
+        (void)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "",
+                       r->params[k].name);
+    }
+    return burni_fail(err, BURN_E_NOT_FOUND, "replay: no scalar is called \"%s\"; there are: %s",
+                      name, known[0] != '\0' ? known : "none");
+}
+
+void burn_replay_size(const burn_replay *r, uint32_t *out_kept, uint32_t *out_runs)
+{
+    *out_kept = r != NULL ? r->n_records : 0;
+    *out_runs = r != NULL && r->plan != NULL ? burni_plan_size(r->plan) : *out_kept;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_core_replay.c - steps that are kept and run again equal steps that are called, to the last
+ * bit; what cannot be kept says why.
+ */
+#include "core_test.h"
+
+#include <burn/build.h>
+#include <burn/grad.h>
+#include <burn/replay.h>
+#include <string.h>
+
+enum { BATCH = 8, IN = 12, HIDDEN = 16, CLASSES = 5 };
+
+typedef struct net {
+    burn_var *w1;
+    burn_var *b1;
+    burn_var *w2;
+    burn_var *m1; /* Adam's state of w1 */
+    burn_var *v1;
+} net;
+
+static burn_var *make_var(int64_t rows, int64_t columns, int zero)
+{
+    int64_t dims[2] = {rows, columns};
+    burn_scope_begin();
+    burn_tensor *t = zero ? burn_zeros(dev, BURN_F32, 2, dims)
+                          : burn_random_normal(dev, BURN_F32, 2, dims);
+    burn_var *v = burn_var_create(ad, t, NULL);
+    burn_scope_end();
+    assert_non_null(v);
+    return v;
+}
+
+static net net_make(void)
+{
+    burn_seed(7);
+    net n = {make_var(IN, HIDDEN, 0), make_var(1, HIDDEN, 1), make_var(HIDDEN, CLASSES, 0),
+             make_var(IN, HIDDEN, 1), make_var(IN, HIDDEN, 1)};
+    burn_var_set_tracked(n.m1, 0);
+    burn_var_set_tracked(n.v1, 0);
+    return n;
+}
+
+static void net_free(const net *n)
+{
+    burn_var_release(n->w1);
+    burn_var_release(n->b1);
+    burn_var_release(n->w2);
+    burn_var_release(n->m1);
+    burn_var_release(n->v1);
+}
+
+static burn_tensor *batch(int k)
+{
+    float x[BATCH * IN];
+    int64_t dims[2] = {BATCH, IN};
+    for (int i = 0; i < BATCH * IN; i++) {
+        x[i] = (float)((i * 37 + k * 101) % 97) / 97.0f - 0.5f;
+    }
+    return burn_tensor_from_data(dev, BURN_F32, 2, dims, x);
+}
+
+static void sgd(burn_var *v, burn_grads *g, double lr)
+{
+    burn_attrs_sgd a;
+    burn_attrs_init(&a, sizeof(a));
+    burn_tensor *grad = burn_grads_get_var(g, v);
+    assert_non_null(grad);
+    burn_var *const vars[4] = {v, NULL, NULL, NULL};
+    burn_tensor *const in[4] = {NULL, grad, NULL, burn_replay_scalar(burn_scalar(lr), "lr", 0.0)};
+    assert_int_equal(burn_var_update(BURN_OP_SGD_STEP, &a, sizeof(a), vars, in, 4, NULL), BURN_OK);
+}
+
+static void adam(const net *n, burn_grads *g, double lr, double t)
+{
+    burn_attrs_adam a;
+    burn_attrs_init(&a, sizeof(a));
+    a.beta1 = 0.9;
+    a.beta2 = 0.999;
+    a.eps = 1e-8;
+    burn_tensor *grad = burn_grads_get_var(g, n->w1);
+    assert_non_null(grad);
+    burn_var *const vars[6] = {n->w1, NULL, n->m1, n->v1, NULL, NULL};
+    burn_tensor *const in[6] = {NULL,
+                                grad,
+                                NULL,
+                                NULL,
+                                burn_replay_scalar(burn_scalar(lr), "lr", 0.0),
+                                burn_replay_scalar(burn_scalar(t), "", 1.0)};
+    assert_int_equal(burn_var_update(BURN_OP_ADAM_STEP, &a, sizeof(a), vars, in, 6, NULL),
+                     BURN_OK);
+}
+
+/* The values of the variables are let go of at its end, so that nobody has to keep old ones. */
+static burn_tensor *forward(const net *n, burn_tensor *x)
+{
+    burn_scope_begin();
+    burn_tensor *h = burn_add(burn_matmul(x, burn_var_get(n->w1)), burn_var_get(n->b1));
+    h = burn_dropout(burn_relu(h), 0.25);
+    burn_tensor *y = burn_matmul(h, burn_var_get(n->w2));
+    return burn_scope_return(burn_mean(burn_mul(burn_tanh(y), y), 0, NULL, 0));
+}
+
+/* Forward with dropout, backward, three updates. Returns the loss, in the caller's scope. */
+static burn_tensor *train_step(const net *n, burn_tensor *x, double lr, int t)
+{
+    burn_scope_begin();
+    burn_tensor *loss = forward(n, x);
+    burn_grads *g = burn_backward(loss, NULL, 0, NULL);
+    assert_non_null(g);
+    adam(n, g, lr, (double)t);
+    sgd(n->b1, g, lr);
+    sgd(n->w2, g, lr);
+    burn_grads_free(g);
+    burn_tensor *result = burn_detach(loss);
+    return burn_scope_return(result);
+}
+
+enum { STEPS = 60 };
+
+static double rate(int k)
+{
+    return k < STEPS / 2 ? 0.05 : 0.01;
+}
+
+static void run_eager(float *losses, float *weights)
+{
+    net n = net_make();
+    for (int k = 0; k < STEPS; k++) {
+        burn_scope_begin();
+        losses[k] = (float)burn_item(train_step(&n, batch(k), rate(k), k + 1), NULL);
+        burn_scope_end();
+    }
+    assert_int_equal(
+        burn_read(burn_var_get(n.w1), weights, IN * HIDDEN * sizeof(float), NULL), BURN_OK);
+    burn_scope_flush();
+    net_free(&n);
+}
+
+static void run_replayed(float *losses, float *weights)
+{
+    burn_err err = BURN_ERR_INIT;
+    net n = net_make();
+    burn_replay *replay = NULL;
+    for (int k = 0; k < STEPS; k++) {
+        burn_scope_begin();
+        burn_tensor *x = batch(k);
+        burn_tensor *loss = NULL;
+        if (k == 1) {
+            assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+            loss = train_step(&n, burn_replay_port(x), rate(k), k + 1);
+            replay = burn_replay_end(&loss, 1, &err);
+            if (replay == NULL) {
+                fail_msg("%s", err.text);
+            }
+        } else if (k == 0) {
+            loss = train_step(&n, x, rate(k), k + 1);
+        } else {
+            assert_int_equal(burn_replay_set(replay, "lr", rate(k), &err), BURN_OK);
+            if (burn_replay_run(replay, &x, 1, &loss, 1, &err) != BURN_OK) {
+                fail_msg("%s", err.text);
+            }
+        }
+        losses[k] = (float)burn_item(loss, NULL);
+        burn_scope_end();
+    }
+    assert_int_equal(
+        burn_read(burn_var_get(n.w1), weights, IN * HIDDEN * sizeof(float), NULL), BURN_OK);
+    uint32_t kept = 0;
+    uint32_t runs = 0;
+    burn_replay_size(replay, &kept, &runs);
+    assert_in_range(runs, 1, kept);
+    burn_replay_free(replay);
+    burn_scope_flush();
+    net_free(&n);
+}
+
+static void replayed_steps__equal_called_ones(void **state)
+{
+    (void)state;
+    static float called[STEPS];
+    static float replayed[STEPS];
+    static float weights[2][IN * HIDDEN];
+    run_eager(called, weights[0]);
+    run_replayed(replayed, weights[1]);
+    for (int k = 0; k < STEPS; k++) {
+        if (memcmp(&called[k], &replayed[k], sizeof(float)) != 0) {
+            fail_msg("step %d: %.9g called, %.9g replayed", k, (double)called[k],
+                     (double)replayed[k]);
+        }
+    }
+    assert_memory_equal(weights[0], weights[1], sizeof(weights[0]));
+    assert_true(called[STEPS - 1] == called[STEPS - 1]);
+}
+
+/* Random numbers go on where the generator is, the outputs of a run are its own. */
+static void random__goes_on(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    int64_t dims[1] = {33};
+    float a[3][33];
+    float b[3][33];
+    burn_seed(3);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(burn_read(burn_random_normal(dev, BURN_F32, 1, dims), a[k], sizeof(a[k]),
+                                   NULL),
+                         BURN_OK);
+    }
+    burn_seed(3);
+    assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+    burn_tensor *t[3];
+    t[0] = burn_random_normal(dev, BURN_F32, 1, dims);
+    burn_replay *replay = burn_replay_end(t, 1, &err);
+    assert_non_null(replay);
+    assert_int_equal(burn_replay_run(replay, NULL, 0, &t[1], 1, &err), BURN_OK);
+    assert_int_equal(burn_replay_run(replay, NULL, 0, &t[2], 1, &err), BURN_OK);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(burn_read(t[k], b[k], sizeof(b[k]), NULL), BURN_OK);
+        assert_memory_equal(a[k], b[k], sizeof(a[k]));
+    }
+    burn_replay_free(replay);
+}
+
+/* Inputs that are views, constants of the step, an input that is passed through. */
+static void inputs__may_be_views(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *constant = VEC(10, 20);
+    const float values[4] = {1, 2, 3, 4};
+    burn_tensor *x = burn_copy(VEC(5, 6));
+    assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+    (void)burn_replay_port(x);
+    burn_tensor *out[2] = {burn_add(x, constant), x};
+    burn_replay *replay = burn_replay_end(out, 2, &err);
+    assert_non_null(replay);
+    burn_tensor *view = burn_slice(burn_transpose(mat(2, 2, values), 0, 1), 0, 1, 2, 1);
+    view = burn_reshape(view, 1, (const int64_t[]){2});
+    assert_int_equal(burn_replay_run(replay, &view, 1, out, 2, &err), BURN_OK);
+    CHECK(out[0], 12, 24);
+    CHECK(out[1], 2, 4);
+    burn_replay_free(replay);
+}
+
+/* `err` keeps a first error: it is made new for the next. */
+static void expect_refused(burn_replay *replay, burn_err *err, const char *text)
+{
+    if (replay != NULL || strstr(err->text, text) == NULL) {
+        fail_msg("kept, or \"%s\" is not in \"%s\"", text, err->text);
+    }
+    *err = (burn_err)BURN_ERR_INIT;
+}
+
+static void what_cannot_be_kept__says_why(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *x = VEC(1, 2);
+    burn_tensor *out = NULL;
+    const float values[2] = {3, 4};
+    (void)burn_replay_begin(dev, NULL);
+    out = burn_add(x, x);
+    (void)burn_item(burn_sum(out, 0, NULL, 0), NULL);
+    expect_refused(burn_replay_end(&out, 1, &err), &err, "reads a tensor");
+    (void)burn_replay_begin(dev, NULL);
+    out = burn_add(x, vec(2, values));
+    expect_refused(burn_replay_end(&out, 1, &err), &err, "uploads a tensor");
+    (void)burn_replay_begin(dev, NULL);
+    out = burn_add(x, x);
+    burn_var *v = burn_var_create(dev, out, NULL);
+    expect_refused(burn_replay_end(&out, 1, &err), &err, "makes a variable");
+    burn_var_release(v);
+    (void)burn_replay_begin(dev, NULL);
+    out = burn_matmul(x, x);
+    expect_refused(burn_replay_end(NULL, 0, &err), &err, "a call of it failed: matmul");
+    (void)burn_replay_begin(dev, NULL);
+    out = burn_add(x, x);
+    (void)burn_replay_port(x);
+    expect_refused(burn_replay_end(&out, 1, &err), &err, "before it was declared");
+    (void)burn_replay_begin(dev, NULL);
+    assert_int_equal(burn_replay_begin(dev, NULL), BURN_E_STATE);
+    expect_refused(burn_replay_end(NULL, 0, &err), &err, "nothing was launched");
+    expect_refused(burn_replay_end(NULL, 0, &err), &err, "no step is being kept");
+    (void)burn_replay_begin(dev, NULL);
+    burn_replay_refuse("of the weather");
+    expect_refused(burn_replay_end(NULL, 0, &err), &err, "of the weather");
+    CHECK(burn_add(x, x), 2, 4);
+}
+
+static void runs__check_what_they_are_given(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *x = burn_copy(VEC(1, 2));
+    (void)burn_replay_begin(dev, NULL);
+    burn_tensor *out = burn_mul(burn_replay_port(x), x);
+    burn_replay *replay = burn_replay_end(&out, 1, &err);
+    assert_non_null(replay);
+    burn_tensor *wrong = VEC(1, 2, 3);
+    assert_int_equal(burn_replay_run(replay, &wrong, 1, &out, 1, &err), BURN_E_SHAPE);
+    assert_non_null(strstr(err.text, "input 0 is f32[3], the step was kept with f32[2]"));
+    check_failed(out, BURN_E_SHAPE, "input 0", NULL);
+    assert_int_equal(burn_replay_run(replay, NULL, 0, &out, 1, NULL), BURN_E_INVALID);
+    assert_int_equal(burn_replay_run(replay, &x, 1, NULL, 0, NULL), BURN_E_INVALID);
+    assert_int_equal(burn_replay_set(replay, "lr", 1.0, NULL), BURN_E_NOT_FOUND);
+    x = VEC(3, 4);
+    assert_int_equal(burn_replay_run(replay, &x, 1, &out, 1, NULL), BURN_OK);
+    CHECK(out, 9, 16);
+    burn_replay_free(replay);
+    burn_replay_free(NULL);
+}
+
+/* What only the data show fails the dependents in each run anew. */
+static void errors__are_those_of_the_calls(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    const int32_t good[2] = {1, 2};
+    const int32_t bad[2] = {1, 0};
+    int64_t two = 2;
+    burn_tensor *x = burn_copy(burn_tensor_from_data(dev, BURN_I32, 1, &two, good));
+    burn_tensor *other = burn_tensor_from_data(dev, BURN_I32, 1, &two, bad);
+    (void)burn_replay_begin(dev, NULL);
+    (void)burn_replay_port(x);
+    burn_tensor *out[2] = {burn_div(burn_add(x, x), x), burn_mul(x, x)};
+    burn_replay *replay = burn_replay_end(out, 2, &err);
+    assert_non_null(replay);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(burn_replay_run(replay, &other, 1, out, 2, &err), BURN_OK);
+        int32_t seen[2];
+        assert_int_equal(burn_read(out[1], seen, sizeof(seen), NULL), BURN_OK);
+        assert_int_equal(seen[0], 1);
+        assert_int_equal(burn_read(out[0], seen, sizeof(seen), NULL), BURN_E_DATA);
+        assert_int_equal(burn_replay_run(replay, &x, 1, out, 2, NULL), BURN_OK);
+        assert_int_equal(burn_read(out[0], seen, sizeof(seen), NULL), BURN_OK);
+        assert_int_equal(seen[1], 2);
+    }
+    (void)burn_sync(dev, NULL);
+    burn_replay_free(replay);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        CORE_TEST(replayed_steps__equal_called_ones),
+        CORE_TEST(random__goes_on),
+        CORE_TEST(inputs__may_be_views),
+        CORE_TEST(what_cannot_be_kept__says_why),
+        CORE_TEST(runs__check_what_they_are_given),
+        CORE_TEST(errors__are_those_of_the_calls),
+    };
+    return core_test_main(argc, argv, tests, COUNT(tests));
+}
