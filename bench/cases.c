@@ -12,6 +12,7 @@ static const struct bench_case CASES[] = {
     {"add_tape", bench_add_tape_setup, bench_add_tape_run, bench_add_teardown},
     {"add_tape100", bench_add_tape_setup, bench_add_tape100_run, bench_add_teardown},
     {"copy", bench_copy_setup, bench_mem_run, bench_mem_teardown},
+    {"dgemm", bench_dgemm_setup, bench_dgemm_run, bench_dgemm_teardown},
     {"erf", bench_erf_setup, bench_mem_run, bench_mem_teardown},
     {"exp", bench_exp_setup, bench_mem_run, bench_mem_teardown},
     {"ext_call", bench_ext_call_setup, bench_ext_call_run, bench_fused_teardown},
@@ -45,6 +46,7 @@ static const struct bench_case CASES[] = {
     {"sum_rows", bench_sum_rows_setup, bench_mem_run, bench_mem_teardown},
     {"tanh", bench_tanh_setup, bench_mem_run, bench_mem_teardown},
     {"transpose", bench_transpose_setup, bench_mem_run, bench_mem_teardown},
+    {"tuned_dgemm", bench_tuned_dgemm_setup, bench_dgemm_run, bench_tuned_dgemm_teardown},
 };
 
 const struct bench_case *bench_case_find(const char *name)

@@ -38,6 +38,13 @@ void bench_add_teardown(void);
 int32_t bench_sgemm_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_sgemm_run(int64_t n, burn_err *err);
 
+/* cases_tune.c: arg = number of rows and columns of the square matrices */
+int32_t bench_dgemm_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_tuned_dgemm_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_dgemm_run(int64_t n, burn_err *err);
+void bench_dgemm_teardown(void);
+void bench_tuned_dgemm_teardown(void);
+
 /* cases_mem.c: arg = number of elements */
 int32_t bench_copy_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_erf_setup(burn_device *device, int64_t arg, burn_err *err);

@@ -56,6 +56,9 @@
      BENCH_NO_LIMIT, 0, 0, "--peak=recompute_" name}
 #define EXT_CALL(name, case_name, peer, n) \
     {name, case_name, peer, n, 1, 0, 0, "1", 1, BENCH_NS, BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL}
+#define TUNED(name, case_name, peer, n, threads) \
+    {"tuned." name, case_name, peer, n, 1, 2.0 * n * n * n, 0, "1", threads, BENCH_GFLOPS, \
+     BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL}
 #define FUSED(name, case_name, n, threads) \
     {"fused." name, case_name, case_name "_parts", n, 1, 0, 0, NULL, threads, BENCH_MS, BENCH_OWN, \
      BENCH_NO_LIMIT, 0, 0, NULL}
@@ -101,6 +104,8 @@ static const struct bench_row ROWS[] = {
     MATH("tanh"),
     MATH("erf"),
     MATH("sin"),
+    TUNED("dgemm.64", "tuned_dgemm", "dgemm", 64, 1),
+    TUNED("dgemm.512", "tuned_dgemm", "dgemm", 512, 0),
     FUSED("matmul_bias_relu.512", "fused_matmul_relu", 512, 0),
     FUSED("matmul_bias_gelu.512", "fused_matmul_gelu", 512, 0),
     FUSED("add_layer_norm.1m", "fused_add_norm", 1 << 20, 0),
