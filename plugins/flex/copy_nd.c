@@ -8,17 +8,22 @@
  */
 #include "copy_nd.h"
 
+#include "isa.h"
 #include "stream.h"
 #include "threads.h"
 #include "tiles.h"
 
 #include <string.h>
 
+#if defined(FLEX_HAS_X86_KERNELS)
+#include <immintrin.h>
+#endif
+
 /*
- * A block is a line of 16 floats wide. Streamed transpositions go down strips of several lines, so
- * that memory is asked for neighbouring lines, and ask for the next block row in time.
+ * A block is a line of 16 floats wide. Streamed transpositions read long pieces of few rows and
+ * write two lines side by side: STRIP rows of the output, BAND columns at a time.
  */
-enum { BLOCK = 16, STRIP = 128, LONG_RUN = 256 };
+enum { BLOCK = 16, STRIP = 1024, BAND = 32, LONG_RUN = 256 };
 
 typedef struct plan {
     uint32_t size;
@@ -183,11 +188,77 @@ static void block_4_full(char *out, int64_t out_row, const char *in, int64_t in_
     }
 }
 
+#if defined(FLEX_HAS_X86_KERNELS)
+/* A full block in registers. Pairs, fours, then quarters of a register change places. */
+__attribute__((target("avx512f"))) static void block_16(char *out, int64_t out_row, const char *in,
+                                                        int64_t in_col, int stream)
+{
+    __m512 r[BLOCK];
+    __m512 t[BLOCK];
+    for (int i = 0; i < BLOCK; i++) {
+        r[i] = _mm512_loadu_ps(in + i * in_col * 4);
+    }
+    for (int i = 0; i < BLOCK; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < BLOCK; i += 4) {
+        __m512d a = _mm512_castps_pd(t[i]);
+        __m512d b = _mm512_castps_pd(t[i + 1]);
+        __m512d c = _mm512_castps_pd(t[i + 2]);
+        __m512d d = _mm512_castps_pd(t[i + 3]);
+        r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        r[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        r[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+    int on_lines = (((uintptr_t)out | (uintptr_t)(out_row * 4)) & 63) == 0;
+    if (stream && on_lines) {
+        for (int i = 0; i < BLOCK; i++) {
+            _mm512_stream_ps((float *)(void *)(out + i * out_row * 4), r[i]);
+        }
+        return;
+    }
+    for (int i = 0; i < BLOCK; i++) {
+        _mm512_storeu_ps(out + i * out_row * 4, r[i]);
+    }
+}
+
+static int has_block_16(void)
+{
+    return flex_isa == FLEX_ISA_AVX512;
+}
+#else
+static void block_16(char *out, int64_t out_row, const char *in, int64_t in_col, int stream)
+{
+    block_4_full(out, out_row, in, in_col, stream);
+}
+
+static int has_block_16(void)
+{
+    return 0;
+}
+#endif
+
 /* nr x nc elements, at most a block. */
 static void transpose_block(const plan *p, char *z, int64_t out_row, const char *x, int64_t in_col,
                             int64_t nr, int64_t nc)
 {
-    if (p->size == 4 && nr == BLOCK && nc == BLOCK) {
+    if (p->size == 4 && nr == BLOCK && nc == BLOCK && has_block_16()) {
+        block_16(z, out_row, x, in_col, p->stream != 0);
+    } else if (p->size == 4 && nr == BLOCK && nc == BLOCK) {
         block_4_full(z, out_row, x, in_col, p->stream != 0);
     } else if (p->size == 4) {
         block_4(z, out_row, x, in_col, nr, nc);
@@ -200,11 +271,18 @@ static void transpose_block(const plan *p, char *z, int64_t out_row, const char 
     }
 }
 
-/* Asks for a block row of the source: `bytes` of each of BLOCK rows. Past its end: nothing. */
-static void fetch_block_row(const char *in, int64_t row_bytes, int64_t bytes)
+/* Rows first .. end - 1 of the output, columns c .. c_end - 1. */
+static void transpose_tile(const plan *p, char *out, int64_t out_row, const char *in,
+                           int64_t in_col, int64_t first, int64_t end, int64_t c, int64_t c_end)
 {
-    for (int64_t k = 0; k < BLOCK; k++) {
-        flex_fetch((const void *)((uintptr_t)in + (uintptr_t)(k * row_bytes)), (uint64_t)bytes);
+    const int64_t bytes = (int64_t)p->size;
+    for (int64_t r = first; r < end; r += BLOCK) {
+        int64_t nr = end - r < BLOCK ? end - r : BLOCK;
+        for (int64_t k = c; k < c_end; k += BLOCK) {
+            int64_t nc = c_end - k < BLOCK ? c_end - k : BLOCK;
+            transpose_block(p, out + (r * out_row + k) * bytes, out_row,
+                            in + (r + k * in_col) * bytes, in_col, nr, nc);
+        }
     }
 }
 
@@ -212,21 +290,13 @@ static void fetch_block_row(const char *in, int64_t row_bytes, int64_t bytes)
 static void transpose(const plan *p, char *out, int64_t out_row, const char *in, int64_t in_col,
                       int64_t rows, int64_t cols)
 {
-    const int64_t bytes = (int64_t)p->size;
     const int64_t strip = p->stream != 0 ? STRIP : BLOCK;
+    const int64_t band = p->stream != 0 ? BAND : cols;
     for (int64_t first = 0; first < rows; first += strip) {
         int64_t end = rows - first < strip ? rows : first + strip;
-        for (int64_t c = 0; c < cols; c += BLOCK) {
-            int64_t nc = cols - c < BLOCK ? cols - c : BLOCK;
-            if (p->stream != 0) {
-                fetch_block_row(in + (first + (c + BLOCK) * in_col) * bytes, in_col * bytes,
-                                (end - first) * bytes);
-            }
-            for (int64_t r = first; r < end; r += BLOCK) {
-                int64_t nr = end - r < BLOCK ? end - r : BLOCK;
-                transpose_block(p, out + (r * out_row + c) * bytes, out_row,
-                                in + (r + c * in_col) * bytes, in_col, nr, nc);
-            }
+        for (int64_t c = 0; c < cols; c += band) {
+            int64_t c_end = cols - c < band ? cols : c + band;
+            transpose_tile(p, out, out_row, in, in_col, first, end, c, c_end);
         }
     }
 }
@@ -237,7 +307,7 @@ static void copy_run(const plan *p, char *out, int64_t out_stride, const char *i
 {
     const int64_t bytes = (int64_t)p->size;
     if (p->stream != 0 && out_stride == 1 && in_stride == 1 && n * bytes >= LONG_RUN) {
-        flex_stream(out, in, (uint64_t)(n * bytes));
+        flex_stream_far(out, in, (uint64_t)(n * bytes));
         return;
     }
     if (out_stride == 1) {
@@ -317,6 +387,20 @@ static void copy_task(void *ctx, uint32_t task)
                p->in + first * p->in_strides[axis] * (int64_t)p->size);
 }
 
+/* Long tasks, of which each thread gets as many as any other; strips of a transposition. */
+static int64_t stream_task(const plan *p, uint32_t cut, int64_t rest)
+{
+    const int64_t n = p->dims[cut];
+    const int64_t threads = (int64_t)flex_thread_count();
+    if (transposed_axis(p) != cut || cut + 1 == p->rank) {
+        uint64_t longest = (uint64_t)(FLEX_STREAM_ELEMENTS / (rest > 0 ? rest : 1));
+        return (int64_t)flex_stream_grain((uint64_t)n, (uint64_t)p->per_task, longest);
+    }
+    int64_t tasks = (n + STRIP - 1) / STRIP;
+    tasks = (tasks + threads - 1) / threads * threads;
+    return ((n + tasks - 1) / tasks + BLOCK - 1) / BLOCK * BLOCK;
+}
+
 void flex_copy_nd(uint32_t size, uint32_t rank, const int64_t *dims, void *out,
                   const int64_t *out_strides, const void *in, const int64_t *in_strides)
 {
@@ -344,8 +428,8 @@ void flex_copy_nd(uint32_t size, uint32_t rank, const int64_t *dims, void *out,
     p.per_task = grain < 1 ? BLOCK : grain;
     p.per_task = (int64_t)flex_even_grain((uint64_t)p.dims[cut], (uint64_t)p.per_task, BLOCK);
     p.stream = (uint32_t)flex_stream_pays(2 * (uint64_t)n * size);
-    if (p.stream != 0 && transposed_axis(&p) == cut && p.per_task < STRIP) {
-        p.per_task = STRIP;
+    if (p.stream != 0) {
+        p.per_task = stream_task(&p, cut, rest);
     }
     if (n <= FLEX_GRAIN || p.per_task >= p.dims[cut]) {
         copy_block(&p, p.dims, p.out, p.in);
