@@ -51,8 +51,8 @@ BURN_API void burn_optimizer_free(burn_optimizer *optimizer);
 BURN_API int32_t burn_optimizer_step(burn_optimizer *optimizer, burn_grads *grads, double lr,
                                      burn_err *err);
 BURN_API uint64_t burn_optimizer_steps(const burn_optimizer *optimizer);
-/* Tells that a step with this optimizer was done n more times by burn_replay_run, where the learning
- * rate is the scalar "lr". */
+/* Tells that a step with this optimizer was done n more times by burn_replay_run, where the
+ * learning rate is the scalar "lr". */
 BURN_API void burn_optimizer_replayed(burn_optimizer *optimizer, uint64_t n);
 
 BURN_END_DECLS

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "exec/launch.h"
+#include "exec/places.h"
 #include "graph/fused.h"
 
 #include <stdio.h>
@@ -156,20 +157,12 @@ static void count_uses(making *m)
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-typedef struct bound {
-    burn_operand operands[BURN_MAX_OPERANDS];
-    burni_storage *storages[BURN_MAX_OPERANDS];
-    int64_t length[2]; /* of a row */
-    uint32_t n_in;
-    uint32_t dying;
-} bound;
-
 static const int64_t no_sizes[1] = {1};
 static const int64_t no_strides[1] = {0};
 
-static void bind_length(bound *b, int64_t length)
+static void bind_length(burni_group_call *b, int64_t length)
 {
-    burn_operand *o = &b->operands[b->n_in];
+    burn_operand *o = &b->operands[b->launch.n_in];
     memset(o, 0, sizeof(*o));
     b->length[0] = length;
     b->length[1] = 0;
@@ -179,13 +172,13 @@ static void bind_length(bound *b, int64_t length)
     o->kind = BURN_IMMEDIATE;
     o->dtype = BURN_I64;
     o->layout = BURN_LAYOUT_CONTIGUOUS;
-    b->storages[b->n_in++] = NULL;
+    b->storages[b->launch.n_in++] = NULL;
 }
 
-static void bind_operands(const burni_batch *batch, const burni_group *g, int64_t length, bound *b)
+static void bind_operands(const burni_batch *batch, const burni_group *g, int64_t length,
+                          burni_group_call *b)
 {
-    b->n_in = 0;
-    b->dying = 0;
+    memset(&b->launch, 0, sizeof(b->launch));
     for (uint32_t k = 0; k < g->n_in; k++) {
         const burni_group_input *in = &g->inputs[k];
         const burni_record *r = batch->records[in->record];
@@ -193,30 +186,31 @@ static void bind_operands(const burni_batch *batch, const burni_group *g, int64_
         b->storages[k] = r->launch.storages[in->operand];
         if (k < 32 && b->storages[k] != NULL && !g->may_stop) {
             const burni_slot *slot = &batch->slots[r->slots[in->operand]];
-            b->dying |= (uint32_t)burni_slot_dies(slot, in->slot_uses) << k;
+            b->launch.dying |= (uint32_t)burni_slot_dies(slot, in->slot_uses) << k;
         }
     }
-    b->n_in = g->n_in;
+    b->launch.n_in = g->n_in;
+    b->launch.n_out = g->n_out;
     if (g->has_rows) {
         bind_length(b, length);
     }
     for (uint32_t j = 0; j < g->n_out; j++) {
         const burni_launch *launch = &batch->records[g->outputs[j]]->launch;
-        b->operands[b->n_in + j] = launch->operands[launch->n_in];
-        b->storages[b->n_in + j] = launch->storages[launch->n_in];
+        b->operands[b->launch.n_in + j] = launch->operands[launch->n_in];
+        b->storages[b->launch.n_in + j] = launch->storages[launch->n_in];
     }
 }
 
 static const burni_resolved *find_row(burni_stream *stream, const burni_batch *batch,
                                       const burni_group *g, int64_t length)
 {
-    bound b;
+    burni_group_call b;
     burn_call call;
     bind_operands(batch, g, length, &b);
     memset(&call, 0, sizeof(call));
     call.struct_size = sizeof(call);
     call.operand_stride = sizeof(burn_operand);
-    call.n_in = b.n_in;
+    call.n_in = b.launch.n_in;
     call.n_out = g->n_out;
     call.operands = b.operands;
     call.attrs = g->program;
@@ -369,34 +363,47 @@ void burni_group_free(burni_group *group)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static int32_t run_fused(burni_stream *stream, const burni_batch *batch, const burni_group *g)
+int burni_group_bind(const burni_batch *batch, const burni_group *g, burni_group_call *call)
 {
-    bound b;
     int64_t n = 0;
     int64_t length = 0;
     if (!measure(batch, g, &n, &length)) {
-        return BURN_E_UNSUPPORTED;
+        return 0;
     }
-    bind_operands(batch, g, length, &b);
-    const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
-    burni_launch launch;
-    memset(&launch, 0, sizeof(launch));
-    launch.op = g->resolved->op;
-    launch.resolved = g->resolved;
-    launch.attrs = g->program;
-    launch.attrs_size = g->program_size;
-    launch.n_in = b.n_in;
-    launch.n_out = g->n_out;
-    launch.dying = b.dying;
-    launch.tag = last->tag;
-    launch.operands = b.operands;
-    launch.storages = b.storages;
-    return burni_launch_try(stream, &launch, b.operands);
+    bind_operands(batch, g, length, call);
+    burni_launch *launch = &call->launch;
+    launch->op = g->resolved->op;
+    launch->resolved = g->resolved;
+    launch->attrs = g->program;
+    launch->attrs_size = g->program_size;
+    launch->tag = batch->records[g->members[g->n_members - 1].record]->launch.tag;
+    launch->operands = call->operands;
+    launch->storages = call->storages;
+    return 1;
+}
+
+static int32_t run_fused(burni_stream *stream, const burni_batch *batch, const burni_group *g)
+{
+    burni_group_call call;
+    return burni_group_bind(batch, g, &call) ? burni_launch_try(stream, &call.launch, call.operands)
+                                             : BURN_E_UNSUPPORTED;
+}
+
+/* Members that run one by one read inputs when an output of the group is written already. */
+static void part_places(const burni_batch *batch, const burni_group *g)
+{
+    for (uint32_t j = 0; j < g->n_out; j++) {
+        const burni_launch *launch = &batch->records[g->outputs[j]]->launch;
+        burni_place_leave(launch->storages[launch->n_in]);
+    }
 }
 
 void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group)
 {
     int32_t rc = run_fused(stream, batch, group);
+    if (rc != BURN_OK) {
+        part_places(batch, group);
+    }
     for (uint32_t k = 0; k < group->n_members; k++) {
         burni_record *r = batch->records[group->members[k].record];
         if (rc == BURN_OK) {

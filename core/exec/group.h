@@ -53,6 +53,17 @@ typedef struct burni_group {
 burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
                               const burni_member *members, uint32_t n, char *why);
 void burni_group_free(burni_group *group);
+
+/* The fused call, ready but for memory. */
+typedef struct burni_group_call {
+    burni_launch launch;
+    burn_operand operands[BURN_MAX_OPERANDS];
+    burni_storage *storages[BURN_MAX_OPERANDS];
+    int64_t length[2]; /* of a row */
+} burni_group_call;
+
+/* 0: sizes of today do not fit each other. */
+int burni_group_bind(const burni_batch *batch, const burni_group *group, burni_group_call *call);
 /* Runs all members. */
 void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group);
 

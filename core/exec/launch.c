@@ -131,14 +131,21 @@ static void lend(burni_storage *in, burni_storage *out)
     in->block = NULL;
 }
 
+int burni_launch_may_share(const burni_launch *launch, uint32_t i, int by_position)
+{
+    uint32_t uses = 0;
+    return has_bit(launch->resolved->in_place_mask, i) && launch->storages[i] != NULL &&
+           is_plain(launch, i) && is_safe(launch, i, by_position, &uses);
+}
+
 /* May output `out` take the memory of input i? */
 static int may_take(const burni_launch *launch, uint32_t i, const burni_storage *out,
                     int by_position)
 {
     const burni_storage *in = launch->storages[i];
     if (!has_bit(launch->resolved->in_place_mask, i) || in == NULL || burni_is_var(in) ||
-        in->block == NULL || in->block->bytes < out->bytes || in->fault != NULL ||
-        !is_plain(launch, i)) {
+        in->block == NULL || in->block->klass == BURNI_PLACE || in->block->bytes < out->bytes ||
+        in->fault != NULL || !is_plain(launch, i)) {
         return 0;
     }
     uint32_t uses = 0;
@@ -355,8 +362,11 @@ static int32_t back_outputs(burni_stream *stream, const burni_launch *launch, bu
 static burni_block *take_workspace(burni_stream *stream, const burni_launch *launch,
                                    burn_operand *workspace, burn_err *err)
 {
-    burni_block *scratch = burni_pool_take(&stream->device->pool, &stream->cache,
-                                           launch->resolved->workspace_bytes, err);
+    uint64_t bytes = launch->resolved->workspace_bytes;
+    burni_block *place = stream->cache.workspace;
+    burni_block *scratch = place != NULL && place->bytes >= bytes
+                               ? place
+                               : burni_pool_take(&stream->device->pool, &stream->cache, bytes, err);
     if (scratch != NULL) {
         memset(workspace, 0, sizeof(*workspace));
         workspace->kind = BURN_TENSOR;
@@ -433,19 +443,24 @@ static uint64_t numel(const burn_operand *o)
     return n;
 }
 
+int burni_launch_same_size(const burni_launch *launch, uint32_t i, uint32_t k)
+{
+    const burn_operand *a = &launch->operands[i];
+    const burn_operand *b = &launch->operands[k];
+    return a->kind == BURN_TENSOR && numel(a) == numel(b) &&
+           burn_dtype_size(a->dtype) == burn_dtype_size(b->dtype);
+}
+
 /* A fused call's outputs take the memory of dying inputs of their size, each once; `lent[j]` is
  * whose memory output j has. */
 static void reuse_for_all(const burni_launch *launch, burni_storage **lent)
 {
     for (uint32_t j = 0; j < launch->n_out; j++) {
         burni_storage *out = launch->storages[launch->n_in + j];
-        const burn_operand *z = &launch->operands[launch->n_in + j];
         lent[j] = NULL;
         for (uint32_t i = 0; i < launch->n_in && launch->dying != 0 && lent[j] == NULL; i++) {
-            const burn_operand *x = &launch->operands[i];
-            int same_place = x->kind == BURN_TENSOR && numel(x) == numel(z) &&
-                             burn_dtype_size(x->dtype) == burn_dtype_size(z->dtype);
-            if (out->block == NULL && same_place && may_take(launch, i, out, 1)) {
+            if (out->block == NULL && burni_launch_same_size(launch, i, launch->n_in + j) &&
+                may_take(launch, i, out, 1)) {
                 lend(launch->storages[i], out);
                 lent[j] = launch->storages[i];
             }
@@ -505,7 +520,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     }
     int32_t rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL,
                               &err);
-    if (scratch != NULL) {
+    if (scratch != NULL && scratch->klass != BURNI_PLACE) {
         burni_pool_give(&stream->cache, scratch);
     }
     stream->n_launched++;

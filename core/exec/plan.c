@@ -15,6 +15,7 @@
 #include "exec/explain.h"
 #include "exec/group.h"
 #include "exec/launch.h"
+#include "exec/places.h"
 #include "exec/sequence.h"
 
 #include <burn/op_attrs.h>
@@ -26,12 +27,6 @@
 
 #define NONE UINT32_MAX
 
-typedef struct plan_step {
-    burni_group *group; /* NULL: one record */
-    uint32_t record;
-    uint32_t zero;
-} plan_step;
-
 struct burni_plan {
     uint64_t key;
     uint64_t used; /* when: the clock of the plans */
@@ -40,7 +35,8 @@ struct burni_plan {
     uint32_t n_steps;
     uint32_t rows_version;
     uint32_t zero;
-    plan_step steps[];
+    burni_places *places;
+    burni_step steps[];
 };
 
 struct burni_plans {
@@ -613,6 +609,9 @@ void burni_plan_free(burni_plan *plan)
     for (uint32_t k = 0; plan != NULL && k < plan->n_steps; k++) {
         burni_group_free(plan->steps[k].group);
     }
+    if (plan != NULL) {
+        burni_places_free(plan->places);
+    }
     burni_free(plan);
 }
 
@@ -706,8 +705,10 @@ burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const
 
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {
+    burni_places_begin(stream, batch, plan->steps, plan->n_steps, &plan->places);
     for (uint32_t k = 0; k < plan->n_steps; k++) {
-        const plan_step *step = &plan->steps[k];
+        const burni_step *step = &plan->steps[k];
+        burni_places_step(stream, plan->places, k);
         if (step->group != NULL) {
             tell_fused(batch, step->group);
             burni_group_run(stream, batch, step->group);
@@ -715,4 +716,5 @@ void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *
             burni_record_run(stream, batch->slots, batch->records[step->record]);
         }
     }
+    burni_places_end(stream, plan->places);
 }

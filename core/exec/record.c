@@ -3,7 +3,8 @@
  * record.c - memory, references and liveness of records. See record.h.
  *
  * A record is one piece of memory of one of two sizes that are recycled, or larger. Operands that
- * share an array of dims in the launch share it in the record.
+ * share an array of dims in the launch share it in the record. A record that ran is found again by
+ * its chain: where a loop comes round, only what differs is written.
  */
 #include "exec/record.h"
 
@@ -44,13 +45,26 @@ static burni_record *record_memory(burni_stream *stream, size_t size)
     return r;
 }
 
-void burni_record_free(burni_stream *stream, burni_record *r)
+static void recycle(burni_stream *stream, burni_record *r)
 {
     if (r->klass < BURNI_RECORD_CLASSES) {
         r->next = stream->free_records[r->klass];
         stream->free_records[r->klass] = r;
     } else {
         burni_free(r);
+    }
+}
+
+/* It may serve again as the same link of a sequence, most of which is in it already. */
+void burni_record_free(burni_stream *stream, burni_record *r)
+{
+    burni_record **place = &stream->spent[r->chain % BURNI_SPENT];
+    burni_record *other = r->kept ? r : *place;
+    if (!r->kept) {
+        *place = r;
+    }
+    if (other != NULL) {
+        recycle(stream, other);
     }
 }
 
@@ -162,16 +176,69 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
     return r;
 }
 
+/* What differs between two calls that are the same link of a sequence. */
+static void refill(burni_record *r, const burni_launch *launch)
+{
+    uint32_t n = launch->n_in + launch->n_out;
+    r->launch.resolved = launch->resolved;
+    r->launch.tag = launch->tag;
+    r->done = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const burn_operand *from = &launch->operands[i];
+        burn_operand *to = &r->launch.operands[i];
+        r->launch.storages[i] = launch->storages[i];
+        to->offset = from->offset;
+        if (from->rank == 1) {
+            *(int64_t *)(uintptr_t)to->dims = from->dims[0];
+            *(int64_t *)(uintptr_t)to->strides = from->strides[0];
+        } else {
+            memcpy((void *)(uintptr_t)to->dims, from->dims, from->rank * sizeof(int64_t));
+            memcpy((void *)(uintptr_t)to->strides, from->strides, from->rank * sizeof(int64_t));
+        }
+        if (from->kind == BURN_IMMEDIATE) {
+            memcpy(to->data, from->data, 16);
+        }
+    }
+    if (launch->attrs_size > 0) {
+        memcpy((void *)(uintptr_t)r->launch.attrs, launch->attrs, launch->attrs_size);
+    }
+    burni_resolved_hold(launch->resolved);
+}
+
+/* The record that was this link of the sequence the last time, made ready; NULL: there is none. */
+static burni_record *take_spent(burni_stream *stream, const burni_launch *launch)
+{
+    uint64_t chain = stream->sequence->chain;
+    burni_record **place = &stream->spent[chain % BURNI_SPENT];
+    burni_record *r = *place;
+    if (r == NULL || r->chain != chain || r->launch.op != launch->op) {
+        return NULL;
+    }
+    *place = NULL;
+    refill(r, launch);
+    return r;
+}
+
 burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
                                const uint32_t *slots)
 {
-    burni_record *r = burni_record_copy(stream, launch, slots);
-    for (uint32_t i = 0; r != NULL && i < launch->n_in + launch->n_out; i++) {
+    burni_record *r = take_spent(stream, launch);
+    if (r == NULL) {
+        r = burni_record_copy(stream, launch, slots);
+    }
+    if (r == NULL) {
+        return NULL;
+    }
+    r->chain = stream->sequence->chain;
+    int fresh = launch->op->def.n_aliases == 0;
+    for (uint32_t i = 0; i < launch->n_in; i++) {
         if (slots[i] != BURNI_SLOT_NONE) {
-            int fresh = i >= launch->n_in && launch->op->def.n_aliases == 0;
-            hold(&stream->sequence->slots[slots[i]], fresh);
+            hold(&stream->sequence->slots[slots[i]], 0);
         }
-        if (i >= launch->n_in && launch->storages[i] != NULL) {
+    }
+    for (uint32_t i = launch->n_in; i < launch->n_in + launch->n_out; i++) {
+        if (slots[i] != BURNI_SLOT_NONE) {
+            hold(&stream->sequence->slots[slots[i]], fresh);
             burni_storage_promise(stream, launch->storages[i]);
         }
     }

@@ -32,7 +32,8 @@ typedef struct burni_batch {
     uint32_t n_slots;
 } burni_batch;
 
-/* A record of a launch whose slots are known. NULL, and nothing changed, when memory is short. */
+/* A record of a launch that was just added to the stream's sequence, with the slots that it got.
+ * NULL, and nothing changed, when memory is short. */
 burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
                                const uint32_t *slots);
 /* The same, but it holds no storage and promises nothing. */

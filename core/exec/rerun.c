@@ -6,8 +6,8 @@
  * variables), writes scalars into the records' operands, and hands all records as one batch to the
  * plan, which is made at the first run and again when the device gets other rows. From there on it
  * is the way of records that waited: memory, errors, faults and dying inputs are the same code. The
- * variables stay locked from before the first launch is made until after the last, so another thread
- * sees all updates of a step or none.
+ * variables stay locked from before the first launch is made until after the last, so another
+ * thread sees all updates of a step or none.
  */
 #include "exec/recording.h"
 
@@ -38,8 +38,9 @@ static int32_t check_input(const burn_replay *r, uint32_t i, const burn_tensor *
     if (!fits) {
         char given[192];
         char wanted[192];
-        return burni_fail(err, BURN_E_SHAPE, "replay: input %u is %s%s, the step was kept with %s%s",
-                          i, burn_dtype_name(t->dtype),
+        return burni_fail(err, BURN_E_SHAPE,
+                          "replay: input %u is %s%s, the step was kept with %s%s", i,
+                          burn_dtype_name(t->dtype),
                           burni_shape_text(given, sizeof(given), t->rank, t->dims),
                           burn_dtype_name(port->dtype),
                           burni_shape_text(wanted, sizeof(wanted), port->rank, port->dims));

@@ -159,43 +159,57 @@ static uint64_t link_sizes(burni_sequence *q, uint64_t chain, uint32_t rank, con
     return chain;
 }
 
+/* The slot of an output that nobody has seen before: no storage of the sequence is the same. */
+static inline uint32_t fresh_slot(burni_sequence *q, burni_storage *s)
+{
+    uint32_t at = place_of(s);
+    while (q->table[at].epoch == q->epoch && q->slots[q->table[at].slot].storage != s) {
+        at = (at + 1) % BURNI_SLOT_TABLE;
+    }
+    return put_slot(q, s, at);
+}
+
+static inline uint64_t link_operand(burni_sequence *q, uint64_t chain, const burn_operand *o,
+                                    uint32_t slot, const int64_t **dims)
+{
+    uint32_t head;
+    memcpy(&head, &o->kind, sizeof(head)); /* kind, dtype, rank, layout */
+    chain = burni_mix(chain, head | (uint64_t)slot << 32);
+    if (o->kind != BURN_TENSOR) {
+        return chain;
+    }
+    if (o->dims != *dims) {
+        chain = link_sizes(q, chain, o->rank, o->dims);
+        *dims = o->dims;
+    }
+    if ((o->layout & (BURN_LAYOUT_CONTIGUOUS | BURN_LAYOUT_SCALAR)) == 0) {
+        chain = link_sizes(q, chain, o->rank, o->strides);
+    }
+    return chain ^ chain >> 29;
+}
+
 void burni_sequence_add(burni_sequence *q, const burni_launch *launch, uint32_t *slots)
 {
-    uint64_t chain = link(q->chain, launch->op->index | (uint64_t)launch->n_in << 16 |
+    uint32_t n_in = launch->n_in;
+    int fresh = launch->op->def.n_aliases == 0;
+    uint64_t chain = link(q->chain, launch->op->index | (uint64_t)n_in << 16 |
                                         (uint64_t)launch->n_out << 24 |
                                         (uint64_t)launch->math << 32);
     if (launch->attrs_size > 0) {
         chain = link_attrs(chain, launch);
     }
     const int64_t *dims = NULL;
-    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
-        const burn_operand *o = &launch->operands[i];
+    for (uint32_t i = 0; i < n_in; i++) {
         burni_storage *s = launch->storages[i];
-        if (s == NULL) {
-            slots[i] = BURNI_SLOT_NONE;
-        } else if (i >= launch->n_in && launch->op->def.n_aliases == 0) {
-            uint32_t at = place_of(s);
-            while (q->table[at].epoch == q->epoch && q->slots[q->table[at].slot].storage != s) {
-                at = (at + 1) % BURNI_SLOT_TABLE;
-            }
-            slots[i] = put_slot(q, s, at);
-        } else {
-            slots[i] = slot_of(q, s);
-        }
-        chain = link(chain, o->kind | (uint64_t)o->dtype << 8 | (uint64_t)o->rank << 16 |
-                                (uint64_t)o->layout << 24 | (uint64_t)slots[i] << 32);
-        if (o->kind != BURN_TENSOR) {
-            continue;
-        }
-        if (o->dims != dims) {
-            chain = link_sizes(q, chain, o->rank, o->dims);
-            dims = o->dims;
-        }
-        if ((o->layout & (BURN_LAYOUT_CONTIGUOUS | BURN_LAYOUT_SCALAR)) == 0) {
-            chain = link_sizes(q, chain, o->rank, o->strides);
-        }
+        slots[i] = s != NULL ? slot_of(q, s) : BURNI_SLOT_NONE;
+        chain = link_operand(q, chain, &launch->operands[i], slots[i], &dims);
     }
-    q->chain = chain;
+    for (uint32_t i = n_in; i < n_in + launch->n_out; i++) {
+        burni_storage *s = launch->storages[i];
+        slots[i] = s == NULL ? BURNI_SLOT_NONE : fresh ? fresh_slot(q, s) : slot_of(q, s);
+        chain = link_operand(q, chain, &launch->operands[i], slots[i], &dims);
+    }
+    q->chain = chain ^ chain >> 32;
     q->length++;
 }
 

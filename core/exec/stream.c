@@ -147,6 +147,9 @@ static void storage_dead(burni_storage *s)
         return;
     }
     s->block = NULL;
+    if (block->klass == BURNI_PLACE) {
+        return;
+    }
     burni_device *device = s->device;
     burni_thread *thread = burni_thread_current;
     /* While another thread's stream is drained, its cache is at hand; locks never nest. */
@@ -280,7 +283,6 @@ static int32_t keep(burni_stream *stream, const burni_launch *launch, const uint
     if (r == NULL) {
         return rc != BURN_OK ? rc : BURN_E_NO_MEMORY;
     }
-    r->chain = stream->sequence->chain;
     stream->records[stream->n_records++] = r;
     return BURN_OK;
 }

@@ -41,6 +41,7 @@ typedef struct burni_launch {
 
 typedef struct burni_record burni_record; /* record.h */
 #define BURNI_RECORD_CLASSES 2
+#define BURNI_SPENT          1024 /* records that ran, kept for the next time round */
 
 typedef struct burni_fault {
     _Atomic uint32_t refs;
@@ -77,6 +78,7 @@ typedef struct burni_stream {
     uint32_t zero_two;
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records[BURNI_RECORD_CLASSES];
+    burni_record *spent[BURNI_SPENT]; /* by their chain; record.c */
     struct burni_sequence *sequence; /* NULL until the first call that is not in window 1 */
     struct burni_plans *plans;       /* plan.h; NULL until there is one */
     struct burn_replay *recording;   /* recording.h: launches are kept to run again, or NULL */

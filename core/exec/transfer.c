@@ -112,7 +112,7 @@ burn_tensor *burni_upload(burni_thread *thread, burn_device *device, uint8_t dty
         return burni_handle_fail(thread, err.code, 0, "%s", err.text);
     }
     if (thread->depth == 0) {
-        burni_recording_refuse(thread, "it uploads a tensor; make it before, as a port or for good");
+        burni_recording_refuse(thread, "it uploads a tensor; make it before, and a port of it");
     }
     burn_tensor *t = burni_handle_new(thread, 1);
     if (t == NULL) {

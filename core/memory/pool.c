@@ -210,6 +210,22 @@ static burni_block *take_slow(burni_pool *pool, burni_cache *cache, uint32_t kla
     return block;
 }
 
+static void count_in(burni_cache *cache, uint64_t bytes)
+{
+    int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) + (int64_t)bytes;
+    atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
+    now -= atomic_load_explicit(&cache->given_back, memory_order_relaxed);
+    if (now > atomic_load_explicit(&cache->peak, memory_order_relaxed)) {
+        atomic_store_explicit(&cache->peak, now, memory_order_relaxed);
+    }
+}
+
+static void count_out(burni_cache *cache, uint64_t bytes)
+{
+    int64_t now = atomic_load_explicit(&cache->in_use, memory_order_relaxed) - (int64_t)bytes;
+    atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
+}
+
 burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err)
 {
     uint32_t klass = burni_pool_class_of(bytes);
@@ -235,13 +251,7 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
         }
     }
     block->owner = cache;
-    int64_t now =
-        atomic_load_explicit(&cache->in_use, memory_order_relaxed) + (int64_t)block->bytes;
-    atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
-    now -= atomic_load_explicit(&cache->given_back, memory_order_relaxed);
-    if (now > atomic_load_explicit(&cache->peak, memory_order_relaxed)) {
-        atomic_store_explicit(&cache->peak, now, memory_order_relaxed);
-    }
+    count_in(cache, block->bytes);
     return block;
 }
 
@@ -249,9 +259,7 @@ void burni_pool_give(burni_cache *cache, burni_block *block)
 {
     block->next = cache->free[block->klass];
     cache->free[block->klass] = block;
-    int64_t now =
-        atomic_load_explicit(&cache->in_use, memory_order_relaxed) - (int64_t)block->bytes;
-    atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
+    count_out(cache, block->bytes);
 }
 
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready)
@@ -263,6 +271,64 @@ void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready
     block->next = pool->shared[block->klass];
     pool->shared[block->klass] = block;
     (void)pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* The page of a block that is alone on it goes back to the backend. Its queue has passed. */
+static void drop_page(burni_pool *pool, burni_block *block)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    burni_page **link = &pool->pages;
+    while (*link != block->page) {
+        link = &(*link)->next;
+    }
+    *link = block->page->next;
+    pool->n_pages--;
+    (void)pthread_mutex_unlock(&pool->lock);
+    atomic_fetch_sub(&pool->reserved, block->page->bytes);
+    pool->api->free(pool->device, block->page->buffer);
+    burni_free(block->page);
+    burni_free(block);
+}
+
+static void drop_piece(burni_pool *pool, burni_cache *cache)
+{
+    burni_block *piece = cache->piece;
+    if (piece != NULL) {
+        cache->piece = NULL;
+        pool->quiesce(pool->user, cache);
+        drop_page(pool, piece);
+    }
+}
+
+burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes)
+{
+    burni_block *piece = cache->piece;
+    if (piece == NULL || piece->bytes < bytes) {
+        burn_err err = BURN_ERR_INIT;
+        drop_piece(pool, cache);
+        uint64_t size = (bytes + BURNI_PAGE - 1) / BURNI_PAGE * BURNI_PAGE;
+        piece = block_new(BURNI_PLACE, size, &err);
+        burni_page *page = piece != NULL ? page_new(pool, size, 0, &err) : NULL;
+        if (page == NULL) {
+            burni_free(piece);
+            return NULL;
+        }
+        cut(pool, page, piece);
+    }
+    cache->piece = NULL;
+    piece->owner = cache;
+    piece->ready = bytes;
+    count_in(cache, bytes);
+    return piece;
+}
+
+void burni_pool_give_piece(burni_pool *pool, burni_cache *cache, burni_block *piece)
+{
+    count_out(cache, piece->ready);
+    drop_piece(pool, cache);
+    cache->piece = piece;
 }
 
 /* ---- trim ------------------------------------------------------------------------------------ */
@@ -296,6 +362,7 @@ static void visit_all(burni_pool *pool, burni_cache *cache, int unlink)
 void burni_pool_trim(burni_pool *pool, burni_cache *cache)
 {
     pool->quiesce(pool->user, cache);
+    drop_piece(pool, cache);
     (void)pthread_mutex_lock(&pool->lock);
     for (burni_page *p = pool->pages; p != NULL; p = p->next) {
         p->idle = 0;

@@ -7,7 +7,9 @@
  * device's shared list until every stream has passed what it had submitted by then. Sizes come in
  * four steps per power of two, so at most a quarter is wasted. Blocks above BURNI_MEDIUM_BLOCK are
  * pages of their own; smaller ones share pages, which are as large as a huge page of a CPU, since a
- * matrix in small pages costs a product a tenth. Nothing here synchronises with the device.
+ * matrix in small pages costs a product a tenth. A piece is a page of its own in which somebody
+ * else gives places (arena.h); a cache keeps one, as large as it was needed so far. Nothing here
+ * synchronises with the device, but for trimming and for a piece that grows.
  */
 #ifndef BURN_CORE_MEMORY_POOL_H
 #define BURN_CORE_MEMORY_POOL_H
@@ -21,6 +23,7 @@
 #define BURNI_SMALL_BLOCK  (256u * 1024u)
 #define BURNI_MEDIUM_BLOCK (1024u * 1024u)
 #define BURNI_PAGE         (2u * 1024u * 1024u)
+#define BURNI_PLACE        UINT32_MAX /* class of a part of a piece: nobody's to give back */
 
 typedef struct burni_page {
     burn_buffer *buffer;
@@ -39,8 +42,9 @@ typedef struct burni_block {
     uint64_t offset;
     uint64_t bytes;
     uint32_t klass;
-    uint32_t zero;
-    uint64_t ready;            /* in the shared list: index of the snapshot that must pass */
+    uint32_t shared; /* a place that an input and an output have */
+    uint64_t ready;  /* in the shared list: index of the snapshot that must pass; of a piece in use:
+                        bytes of it that are needed */
     struct burni_cache *owner; /* whose counters hold it while it is in use */
     struct burni_block *next;
 } burni_block;
@@ -50,6 +54,8 @@ typedef struct burni_block {
 typedef struct burni_cache {
     burni_block *free[BURNI_N_CLASSES];
     burni_page *open_pages[2]; /* the pages that small and medium blocks are cut from */
+    burni_block *piece;        /* the one that nobody uses now */
+    burni_block *workspace;    /* of the next launch, where it has a place in a piece */
     _Atomic int64_t in_use;
     _Atomic int64_t peak;
     _Atomic int64_t given_back;
@@ -84,6 +90,10 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
 void burni_pool_give(burni_cache *cache, burni_block *block);
 /* Gives a block to the shared list, to be reused when snapshot `ready` has passed. [any] */
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready);
+/* A page of its own with room for `bytes`, of which only these count as in use. NULL when the device
+ * has no more. [queue] */
+burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes);
+void burni_pool_give_piece(burni_pool *pool, burni_cache *cache, burni_block *piece);
 /* Returns pages of which nothing is in use and no cache holds a block to the backend. */
 void burni_pool_trim(burni_pool *pool, burni_cache *cache);
 uint64_t burni_pool_class_bytes(uint32_t klass);
