@@ -144,6 +144,7 @@ static void check_transposed(int64_t rows, int64_t columns)
     burn_err err = BURN_ERR_INIT;
     rig_tensor x = rig_new(BURN_F32, 2, (const int64_t[]){rows, columns});
     rig_tensor z = rig_new(BURN_F32, 2, (const int64_t[]){columns, rows});
+    z.data = (char *)z.memory + (64 - (uintptr_t)z.memory % 64); /* there is that much room */
     float *from = x.data;
     const float *to = z.data;
     for (int64_t i = 0; i < rows * columns; i++) {
