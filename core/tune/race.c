@@ -10,6 +10,10 @@
 #define SAMPLE    2e-4
 #define MAX_RUNS  2000u
 #define N_SAMPLES 7
+/* Each has so many samples beside the others', also where that takes longer than the budget; but
+ * not longer than PATIENCE budgets. */
+#define N_LEAST  3
+#define PATIENCE 10.0
 /* Slower than the best by more than this: out after the first look, and after three samples. */
 #define CLEARLY 2.0
 #define SLOWER  1.15
@@ -152,17 +156,32 @@ static uint32_t drop_slow_ones(course *c, uint32_t best)
     return left;
 }
 
+/* What candidate 0 did alone was at another time: a machine that was busy then would decide. */
+static void begin_rounds(course *c)
+{
+    c->spent = 0.0;
+    if (!c->lanes[0].out && c->lanes[0].n > 1) {
+        c->lanes[0].n = 0;
+    }
+}
+
+static int has_time(const course *c, int round)
+{
+    return !is_over(c) || (round < N_LEAST && c->spent <= PATIENCE * c->race->budget);
+}
+
 static void rounds(course *c)
 {
+    begin_rounds(c);
     for (int k = 0; k < N_SAMPLES; k++) {
         for (uint32_t i = 0; i < c->race->n; i++) {
             /* Each is sampled once, however late it is. */
-            if (!c->lanes[i].out && (c->lanes[i].n == 0 || !is_over(c))) {
+            if (!c->lanes[i].out && (c->lanes[i].n == 0 || has_time(c, k))) {
                 sample(c, i);
             }
         }
         uint32_t best = leader(c);
-        if (best == c->race->n || drop_slow_ones(c, best) < 2 || is_over(c)) {
+        if (best == c->race->n || drop_slow_ones(c, best) < 2 || !has_time(c, k + 1)) {
             return;
         }
         if (k >= 1 && is_at_bound(c, best)) {

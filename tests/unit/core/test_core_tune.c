@@ -476,7 +476,31 @@ static void a_slow_race__keeps_to_its_budget(void **state)
     made_up m = {{0.2, 0.1, 0.3}, {0}, 0.0};
     burni_race race = race_of(&m, 3, 0.0);
     assert_int_equal(race.winner, 1);
-    assert_true(m.runs[0] + m.runs[1] + m.runs[2] <= 6);
+    assert_true(m.runs[0] + m.runs[1] + m.runs[2] <= 9);
+}
+
+/* Candidate 0 is disturbed at first, when it runs alone. */
+static double run_disturbed(void *user, uint32_t candidate, uint32_t repeats)
+{
+    made_up *m = user;
+    m->runs[candidate]++;
+    double factor = candidate == 0 && m->runs[0] <= 3 ? 10.0 : 1.0;
+    return m->seconds[candidate] * repeats * factor;
+}
+
+static void a_race__is_decided_by_what_ran_side_by_side(void **state)
+{
+    (void)state;
+    made_up m = {{4e-3, 6e-3}, {0}, 0.0};
+    burni_race race;
+    memset(&race, 0, sizeof(race));
+    race.n = 2;
+    race.budget = 0.1;
+    race.run = run_disturbed;
+    race.user = &m;
+    assert_int_equal(burni_race_run(&race), 1);
+    assert_int_equal(race.winner, 0);
+    assert_true(race.seconds[0] == 4e-3 && race.seconds[1] == 6e-3);
 }
 
 /* ---- rows of a device ------------------------------------------------------------------------ */
@@ -733,6 +757,7 @@ int main(int argc, char **argv)
         TUNE_TEST(a_race__ends_where_nothing_better_is_possible),
         TUNE_TEST(a_race__goes_on_without_those_that_fail),
         TUNE_TEST(a_slow_race__keeps_to_its_budget),
+        TUNE_TEST(a_race__is_decided_by_what_ran_side_by_side),
         TUNE_TEST(without_an_environment__nothing_is_measured),
         TUNE_TEST(a_shape__is_measured_once_and_then_found),
         TUNE_TEST(a_newer_row__is_measured_again),
