@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_tune.c - named environments: the file, the race, what is kept and what is not used.
+ * test_core_tune.c - named environments: the file, what is kept and what is not used.
  *
- * No test asks which kernel is faster: races are run with times that are made up, files are made
- * with choices that nobody would make, and what a call took is read from the table of explain. Each
+ * No test asks which kernel is faster: files are made with choices that nobody would make, and what a call took is read from the table of explain. Each
  * test has a folder of its own for environments.
  */
 #include "core_test.h"
@@ -12,12 +11,12 @@
 #include "core/exec/tuner.h"
 #include "core/tune/environment.h"
 #include "core/tune/place.h"
-#include "core/tune/race.h"
 
 #include <burn/environment.h>
 #include <burn/explain.h>
 #include <burn/store.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,122 +386,6 @@ static void other_candidates__make_a_choice_stale(void **state)
     assert_int_equal(burni_environment_find("flex:9", "bb", 2, 6, &c), 0);
 }
 
-/* ---- the race -------------------------------------------------------------------------------- */
-
-typedef struct made_up {
-    double seconds[BURNI_RACE_MAX];
-    uint32_t runs[BURNI_RACE_MAX];
-    double noise;
-} made_up;
-
-static double run_made_up(void *user, uint32_t candidate, uint32_t repeats)
-{
-    made_up *m = user;
-    m->runs[candidate] += repeats;
-    /* Every fifth sample is disturbed. */
-    double factor = m->noise > 0.0 && m->runs[candidate] % 5 == 0 ? m->noise : 1.0;
-    return m->seconds[candidate] < 0.0 ? -1.0 : m->seconds[candidate] * repeats * factor;
-}
-
-static burni_race race_of(made_up *m, uint32_t n, double bound)
-{
-    burni_race race;
-    memset(&race, 0, sizeof(race));
-    race.n = n;
-    race.bound = bound;
-    race.budget = 0.1;
-    race.run = run_made_up;
-    race.user = m;
-    assert_int_equal(burni_race_run(&race), 1);
-    return race;
-}
-
-static void a_race__is_won_by_the_fastest(void **state)
-{
-    (void)state;
-    made_up m = {{1e-3, 4e-4, 9e-4, 5e-2}, {0}, 3.0};
-    burni_race race = race_of(&m, 4, 0.0);
-    assert_int_equal(race.winner, 1);
-    assert_int_equal(race.rival, 0);
-    assert_int_equal(race.at_roof, 0);
-    assert_true(race.seconds[0] == 1e-3 && race.seconds[1] == 4e-4);
-    assert_true(m.runs[3] <= 2); /* a clear loser is dropped at once */
-}
-
-static void a_race__keeps_the_first_unless_it_pays(void **state)
-{
-    (void)state;
-    made_up m = {{1e-3, 9.8e-4}, {0}, 0.0};
-    assert_int_equal(race_of(&m, 2, 0.0).winner, 0);
-    made_up clear = {{1e-3, 9.5e-4}, {0}, 0.0};
-    burni_race race = race_of(&clear, 2, 0.0);
-    assert_int_equal(race.winner, 1);
-}
-
-static void a_race__ends_where_nothing_better_is_possible(void **state)
-{
-    (void)state;
-    made_up m = {{1e-3, 1e-4}, {0}, 0.0};
-    burni_race race = race_of(&m, 2, 9.9e-4);
-    assert_int_equal(race.winner, 0);
-    assert_int_equal(race.at_roof, 1);
-    assert_int_equal(race.rival, 2); /* nobody else ran */
-    assert_int_equal(m.runs[1], 0);
-    made_up far = {{1e-3, 1e-4}, {0}, 0.0};
-    assert_int_equal(race_of(&far, 2, 5e-5).winner, 1);
-}
-
-static void a_race__goes_on_without_those_that_fail(void **state)
-{
-    (void)state;
-    made_up m = {{-1.0, 2e-3, -1.0}, {0}, 0.0};
-    burni_race race = race_of(&m, 3, 0.0);
-    assert_int_equal(race.winner, 1);
-    assert_int_equal(race.rival, 3);
-    made_up none = {{-1.0, -1.0}, {0}, 0.0};
-    burni_race all_fail;
-    memset(&all_fail, 0, sizeof(all_fail));
-    all_fail.n = 2;
-    all_fail.budget = 0.1;
-    all_fail.run = run_made_up;
-    all_fail.user = &none;
-    assert_int_equal(burni_race_run(&all_fail), 0);
-    assert_int_equal(all_fail.winner, 0);
-}
-
-static void a_slow_race__keeps_to_its_budget(void **state)
-{
-    (void)state;
-    made_up m = {{0.2, 0.1, 0.3}, {0}, 0.0};
-    burni_race race = race_of(&m, 3, 0.0);
-    assert_int_equal(race.winner, 1);
-    assert_true(m.runs[0] + m.runs[1] + m.runs[2] <= 9);
-}
-
-/* Candidate 0 is disturbed at first, when it runs alone. */
-static double run_disturbed(void *user, uint32_t candidate, uint32_t repeats)
-{
-    made_up *m = user;
-    m->runs[candidate]++;
-    double factor = candidate == 0 && m->runs[0] <= 3 ? 10.0 : 1.0;
-    return m->seconds[candidate] * repeats * factor;
-}
-
-static void a_race__is_decided_by_what_ran_side_by_side(void **state)
-{
-    (void)state;
-    made_up m = {{4e-3, 6e-3}, {0}, 0.0};
-    burni_race race;
-    memset(&race, 0, sizeof(race));
-    race.n = 2;
-    race.budget = 0.1;
-    race.run = run_disturbed;
-    race.user = &m;
-    assert_int_equal(burni_race_run(&race), 1);
-    assert_int_equal(race.winner, 0);
-    assert_true(race.seconds[0] == 4e-3 && race.seconds[1] == 6e-3);
-}
-
 /* ---- rows of a device ------------------------------------------------------------------------ */
 
 static const burn_explain_entry *newest(const char *op, const char *operands)
@@ -601,6 +484,16 @@ static void a_newer_row__is_measured_again(void **state)
     burni_benv_free(env);
 }
 
+static int served_by(const char *row)
+{
+    int served = 0;
+    for (uint32_t i = 0; i < burn_explain_table()->n_entries; i++) {
+        const burn_explain_entry *e = burn_explain_at(burn_explain_table(), i);
+        served += strcmp(e->served, row) == 0 && strstr(e->why, "tuned: row") != NULL;
+    }
+    return served;
+}
+
 /* The same call with a row and with the one that serves without an environment. */
 static void compare_rows(const char *row, burn_tensor *(*call)(void))
 {
@@ -615,14 +508,6 @@ static void compare_rows(const char *row, burn_tensor *(*call)(void))
     burni_tuner_force(row);
     assert_int_equal(burn_read_f64(call(), b, n, &err), BURN_OK);
     burni_tuner_force(NULL);
-    int served = 0;
-    for (uint32_t i = 0; i < burn_explain_table()->n_entries; i++) {
-        const burn_explain_entry *e = burn_explain_at(burn_explain_table(), i);
-        served += strcmp(e->served, row) == 0 && strstr(e->why, "tuned: row") != NULL;
-    }
-    if (served == 0) {
-        fail_msg("%s did not serve", row);
-    }
     double largest = 0.0;
     for (int64_t i = 0; i < n; i++) {
         double size = a[i] < 0.0 ? -a[i] : a[i];
@@ -699,6 +584,145 @@ static int has_row(const char *op, const char *row)
     return 0;
 }
 
+static void check_row(const char *row, burn_tensor *(*call)(void))
+{
+    compare_rows(row, call);
+    if (served_by(row) == 0) {
+        fail_msg("%s did not serve", row);
+    }
+}
+
+static const int64_t around_tiles[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 129};
+static int64_t rows_now;
+static int64_t columns_now;
+
+static burn_tensor *product_now(void)
+{
+    return product(rows_now, 17, columns_now);
+}
+
+static burn_tensor *long_product_now(void)
+{
+    return burn_matmul(count_up(dev, 2, DIMS(3, rows_now * 10), 1.0),
+                       count_up(dev, 2, DIMS(rows_now * 10, columns_now), 2.0));
+}
+
+static burn_tensor *convolution_now(void)
+{
+    return convolve(rows_now);
+}
+
+/* Loss of a convolution; its gradients by candidates as well. */
+static burn_tensor *gradient_now(void)
+{
+    burn_tensor *x = burn_require_grad(ad, count_up(ad, 4, DIMS(2, 3, rows_now, rows_now), -9.0));
+    burn_tensor *w = burn_require_grad(ad, count_up(ad, 4, DIMS(4, 3, 3, 3), -50.0));
+    burn_conv_opts opts;
+    BURN_INIT(&opts, burn_conv_opts);
+    opts.padding[0] = opts.padding[1] = 1;
+    opts.stride[0] = opts.stride[1] = 1;
+    opts.dilation[0] = opts.dilation[1] = 1;
+    opts.groups = 1;
+    burn_grads *grads = burn_backward(burn_conv2d(x, w, NULL, &opts), NULL, 0, NULL);
+    burn_tensor *sum = burn_add(burn_sum(burn_grads_get(grads, x), 0, NULL, 0),
+                                burn_sum(burn_grads_get(grads, w), 0, NULL, 0));
+    burn_grads_free(grads);
+    return sum;
+}
+
+static void B252_results_do_not_depend_on_the_row_that_won(void **state)
+{
+    (void)state;
+    if (on_mock) {
+        return;
+    }
+    for (size_t i = 0; i < COUNT(around_tiles); i++) {
+        rows_now = around_tiles[i];
+        for (size_t k = 0; k < COUNT(around_tiles); k++) {
+            columns_now = around_tiles[k];
+            compare_rows("flex.matmul.f32.blas", product_now);
+            compare_rows("flex.matmul.f32.blas", long_product_now);
+        }
+        compare_rows("flex.conv2d.direct", convolution_now);
+        compare_rows("flex.conv2d.product", convolution_now);
+        compare_rows("flex.conv2d_grad_input.direct", gradient_now);
+        compare_rows("flex.conv2d_grad_input.product", gradient_now);
+        compare_rows("flex.conv2d_grad_weight.direct", gradient_now);
+        compare_rows("flex.conv2d_grad_weight.product", gradient_now);
+        burn_scope_flush();
+    }
+    assert_true(served_by("flex.conv2d.direct") > 0 && served_by("flex.conv2d.product") > 0);
+    assert_true(served_by("flex.conv2d_grad_input.product") > 0);
+    assert_true(served_by("flex.conv2d_grad_weight.product") > 0);
+}
+
+static void *multiply_often(void *seen)
+{
+    for (int i = 0; i < 12; i++) {
+        burn_scope_begin();
+        burn_err err = BURN_ERR_INIT;
+        double value = 0.0;
+        burn_tensor *x = burn_full(dev, BURN_F32, 2, DIMS(8 + i % 4, 16), burn_scalar(0.5));
+        burn_tensor *y = burn_full(dev, BURN_F32, 2, DIMS(16, 24), burn_scalar(2.0));
+        y = burn_matmul(x, y);
+        int bad = burn_read_f64(burn_max(y, 0, NULL, 0), &value, 1, &err) != BURN_OK;
+        *(int *)seen += bad || value != 16.0;
+        burn_scope_end();
+    }
+    return NULL;
+}
+
+static void threads__share_what_is_measured(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    int wrong[4] = {0};
+    assert_int_equal(burn_environment_load("threads", NULL), BURN_OK);
+    for (int k = 0; k < 4; k++) {
+        assert_int_equal(pthread_create(&threads[k], NULL, multiply_often, &wrong[k]), 0);
+    }
+    /* Meanwhile the answers are thrown away, and the file is written. */
+    for (int k = 0; k < 5; k++) {
+        assert_int_equal(burn_environment_save(NULL), BURN_OK);
+        burni_tuner_changed();
+    }
+    for (int k = 0; k < 4; k++) {
+        assert_int_equal(pthread_join(threads[k], NULL), 0);
+        assert_int_equal(wrong[k], 0);
+    }
+    assert_int_equal(burn_environment_load(NULL, NULL), BURN_OK);
+    if (!on_mock) {
+        burni_benv *env = read_environment("threads");
+        assert_int_equal(env->devices[0].n_choices, 4);
+        burni_benv_free(env);
+    }
+}
+
+static void without_memory__nothing_is_lost_and_nothing_half(void **state)
+{
+    (void)state;
+    uint64_t size = 0;
+    burni_benv *env = small_one();
+    unsigned char *bytes = burni_benv_encode(env, &size);
+    int failed = 0;
+    for (int64_t n = 1; n < 40; n++) {
+        uint64_t again = 0;
+        burni_benv *read = NULL;
+        burni_alloc_fail_after(n);
+        int32_t rc = burni_benv_decode(bytes, size, &read, NULL);
+        unsigned char *copy = rc == BURN_OK ? burni_benv_encode(read, &again) : NULL;
+        burni_alloc_fail_after(0);
+        assert_true((rc == BURN_OK) == (read != NULL));
+        failed += rc != BURN_OK;
+        assert_true(copy == NULL || (again == size && memcmp(copy, bytes, size) == 0));
+        burni_free(copy);
+        burni_benv_free(read);
+    }
+    assert_true(failed > 5 && failed < 39);
+    burni_free(bytes);
+    burni_benv_free(env);
+}
+
 static void candidates__compute_the_same(void **state)
 {
     (void)state;
@@ -706,12 +730,12 @@ static void candidates__compute_the_same(void **state)
         assert_false(has_row("matmul", "flex.matmul.f32.blas"));
         return;
     }
-    compare_rows("flex.matmul.f32.blas", plain_product);
-    compare_rows("flex.matmul.f32.blas", turned_product);
-    compare_rows("flex.matmul.f64.blas", wide_product);
-    compare_rows("flex.linear.f32.blas", layer);
-    compare_rows("flex.conv2d.direct", narrow_convolution);
-    compare_rows("flex.conv2d.product", usual_convolution);
+    check_row("flex.matmul.f32.blas", plain_product);
+    check_row("flex.matmul.f32.blas", turned_product);
+    check_row("flex.matmul.f64.blas", wide_product);
+    check_row("flex.linear.f32.blas", layer);
+    check_row("flex.conv2d.direct", narrow_convolution);
+    check_row("flex.conv2d.product", usual_convolution);
 }
 
 static void a_saved_model__names_the_environment(void **state)
@@ -752,16 +776,13 @@ int main(int argc, char **argv)
         TUNE_TEST(plans__are_kept_under_their_device),
         TUNE_TEST(entries_for_other_hardware__are_carried_along_and_not_used),
         TUNE_TEST(other_candidates__make_a_choice_stale),
-        TUNE_TEST(a_race__is_won_by_the_fastest),
-        TUNE_TEST(a_race__keeps_the_first_unless_it_pays),
-        TUNE_TEST(a_race__ends_where_nothing_better_is_possible),
-        TUNE_TEST(a_race__goes_on_without_those_that_fail),
-        TUNE_TEST(a_slow_race__keeps_to_its_budget),
-        TUNE_TEST(a_race__is_decided_by_what_ran_side_by_side),
         TUNE_TEST(without_an_environment__nothing_is_measured),
         TUNE_TEST(a_shape__is_measured_once_and_then_found),
         TUNE_TEST(a_newer_row__is_measured_again),
         TUNE_TEST(candidates__compute_the_same),
+        TUNE_TEST(B252_results_do_not_depend_on_the_row_that_won),
+        TUNE_TEST(threads__share_what_is_measured),
+        TUNE_TEST(without_memory__nothing_is_lost_and_nothing_half),
         TUNE_TEST(a_saved_model__names_the_environment),
     };
     if (mkdtemp(root) == NULL || setenv("BURN_EXPLAIN", root, 1) != 0) {
