@@ -107,6 +107,9 @@ static flex_gemm batch_item(const batch *p, int64_t item)
 /* Items go to slots when there are enough of them or they are small. */
 static int by_items(const batch *p)
 {
+    if (p->rank == 0) {
+        return 0;
+    }
     const flex_gemm *g = &p->g;
     int64_t threads = (int64_t)flex_thread_count();
     return p->count >= 4 * threads || (p->count > 1 && g->m * g->n * g->k < (INT64_C(1) << 21));
@@ -135,6 +138,10 @@ static void run_item(void *ctx, int64_t item, uint32_t slot)
 
 static void run_batch(const batch *p, void *memory)
 {
+    if (p->rank == 0) { /* one product, as it is: copying it costs a small one dear */
+        flex_gemm_parallel(&p->g, memory, flex_thread_count());
+        return;
+    }
     if (by_items(p)) {
         item_job job = {p, memory, flex_gemm_bytes(&p->g, 1)};
         int64_t work = p->count * p->g.m * p->g.n * p->g.k;
