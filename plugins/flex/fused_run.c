@@ -80,7 +80,7 @@ static void fetch_ahead(const flex_fused_tile *t, uint64_t from, uint64_t n)
     }
 }
 
-/* The same, and memory works on the next tile while this one is computed: a piece with each step. */
+/* The same, and memory works on the next tile while this one is computed, a piece per step. */
 static int run_steps_fetching(flex_fused_tile *t)
 {
     const flex_fused *f = t->job->f;
