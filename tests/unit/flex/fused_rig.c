@@ -328,7 +328,7 @@ int32_t rig_run(rig *r, uint32_t index)
     if (rc != BURN_OK) {
         return rc;
     }
-    if (r->in_place != BURN_FUSED_NONE) {
+    if (r->in_place != BURN_FUSED_NONE && r->n_out == 1) {
         assert_true((prepared.in_place_mask >> r->in_place & 1) != 0);
     }
     call.state = prepared.state;

@@ -323,6 +323,45 @@ static void result_in_an_operands_memory__equals_a_result_elsewhere(void **state
     }
 }
 
+/* The first result lies where an operand of the second one is. */
+static void result_over_an_operand_that_is_still_read__comes_later(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{5, 0}, {5000, 0}, {100000, 0}};
+    for (uint32_t k = 0; k < COUNT(shapes); k++) {
+        rig r;
+        rig_begin(&r, shapes[k].n_rows, 0);
+        uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t y = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t a[2] = {x, y};
+        uint16_t s = rig_step(&r, BURN_OP_ADD, BURN_F32, a, 2, NULL, 0);
+        uint16_t b[2] = {s, y};
+        uint16_t t = rig_step(&r, BURN_OP_MUL, BURN_F32, b, 2, NULL, 0);
+        r.outputs[0] = s;
+        r.outputs[1] = t;
+        r.n_out = 2;
+        r.in_place = y;
+        assert_int_equal(rig_check(&r), 1);
+        rig_end(&r);
+    }
+}
+
+/* So large that results go past the caches. */
+static void streamed_results__equal_their_ops(void **state)
+{
+    (void)state;
+    rig r;
+    rig_begin(&r, 7000001, 0);
+    uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    uint16_t a[2] = {x, x};
+    uint16_t y = rig_step(&r, BURN_OP_MUL, BURN_F32, a, 2, NULL, 0);
+    uint16_t b[2] = {y, x};
+    (void)rig_step(&r, BURN_OP_SUB, BURN_F32, b, 2, NULL, 0);
+    rig_outputs(&r, 0);
+    assert_int_equal(rig_check(&r), 1);
+    rig_end(&r);
+}
+
 static void division_by_zero__is_a_fault_of_the_second_row(void **state)
 {
     (void)state;
@@ -383,6 +422,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(softmax_in_one_program__equals_its_ops),
         cmocka_unit_test(var_and_logsumexp__equal_their_ops),
         cmocka_unit_test(result_in_an_operands_memory__equals_a_result_elsewhere),
+        cmocka_unit_test(result_over_an_operand_that_is_still_read__comes_later),
+        cmocka_unit_test(streamed_results__equal_their_ops),
         cmocka_unit_test(division_by_zero__is_a_fault_of_the_second_row),
         cmocka_unit_test(empty_programs__write_nothing),
         cmocka_unit_test(sum_of_a_strided_operand__is_refused),
