@@ -145,6 +145,27 @@ static void make_key(key_bytes *k, const burni_op *op, const burn_call *call)
     }
 }
 
+/* Whole numbers only: they are what tells convolutions apart. "stride[0]", "stride[1]" are printed
+ * as "stride 1x1". */
+static void print_attrs(burni_printer *p, const burn_op_def *def, const burn_call *call)
+{
+    for (uint32_t a = 0; a < def->n_attrs; a++) {
+        const burn_attr *attr = &def->attrs[a];
+        int64_t value;
+        if (attr->type != BURN_ATTR_I64 || attr->offset + sizeof(value) > call->attrs_size) {
+            continue;
+        }
+        memcpy(&value, (const char *)call->attrs + attr->offset, sizeof(value));
+        const char *index = strchr(attr->name, '[');
+        if (index != NULL && strcmp(index, "[0]") != 0) {
+            burni_print(p, "x%lld", (long long)value);
+        } else {
+            int n = index != NULL ? (int)(index - attr->name) : 32;
+            burni_print(p, ", %.*s %lld", n, attr->name, (long long)value);
+        }
+    }
+}
+
 static void print_call(char *out, size_t size, const burni_op *op, const burn_call *call)
 {
     burni_printer p = {out, size, 0};
@@ -163,6 +184,7 @@ static void print_call(char *out, size_t size, const burni_op *op, const burn_ca
             burni_print_layouts(&p, o->layout);
         }
     }
+    print_attrs(&p, &op->def, call);
     burni_print(&p, ")");
 }
 
