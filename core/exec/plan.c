@@ -19,6 +19,7 @@
 #include "exec/sequence.h"
 
 #include <burn/op_attrs.h>
+#include <burn/plans.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -627,6 +628,47 @@ void burni_plans_clear(burni_stream *stream)
         p->n = 0;
         p->last = 0;
     }
+}
+
+int burni_plan_describe(const burni_stream *stream, uint32_t i, burn_plan_info *out)
+{
+    const struct burni_plans *p = stream->plans;
+    const burni_plan *plan = p != NULL && i < p->n ? p->plans[i] : NULL;
+    if (plan == NULL) {
+        return 0;
+    }
+    const burni_places_size *size = burni_places_measure(plan->places);
+    out->n_calls = plan->n_records;
+    out->n_launches = plan->n_steps;
+    out->hits = plan->hits;
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        const burni_group *g = plan->steps[k].group;
+        out->n_groups += g != NULL;
+        out->n_fused += g != NULL ? g->n_members : 0;
+    }
+    if (size != NULL) {
+        out->live_bytes = size->live;
+        out->peak_bytes = size->total;
+        out->apart_bytes = size->pool;
+        out->piece_bytes = size->packed;
+        out->piece_bound = size->bound;
+        out->largest = size->largest;
+        out->n_places = size->packed > 0 ? size->n_values : 0;
+        out->n_reused = size->packed > 0 ? size->n_shared : 0;
+    }
+    return 1;
+}
+
+uint32_t burni_plans_count(const burni_stream *stream, uint64_t *out_made, uint64_t *out_hits)
+{
+    const struct burni_plans *p = stream->plans;
+    uint32_t last = 0;
+    for (uint32_t k = 0; p != NULL && k < p->n; k++) {
+        last = p->plans[k]->used > p->plans[last]->used ? k : last;
+    }
+    *out_made = p != NULL ? p->made : 0;
+    *out_hits = p != NULL ? p->hits : 0;
+    return last;
 }
 
 /* Which values are wanted is part of what a plan is for. */

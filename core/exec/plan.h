@@ -12,6 +12,8 @@
 
 #include "exec/record.h"
 
+struct burn_plan_info;
+
 typedef struct burni_plan burni_plan;
 
 /* The plan for these records, made when there is none and `may_make`; NULL: none. `alive` and
@@ -27,6 +29,10 @@ burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, cons
                             const uint8_t *needed);
 int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan);
 void burni_plan_free(burni_plan *plan);
+/* Plan i of those that the stream keeps; 0: there is none. Fills all but the struct's size. */
+int burni_plan_describe(const burni_stream *stream, uint32_t i, struct burn_plan_info *out);
+/* How many were made and found; the number of the one used last. */
+uint32_t burni_plans_count(const burni_stream *stream, uint64_t *out_made, uint64_t *out_hits);
 /* How many launches it makes. */
 uint32_t burni_plan_size(const burni_plan *plan);
 /* Forgets all plans of a stream. */

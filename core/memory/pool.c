@@ -309,6 +309,9 @@ burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_
         burn_err err = BURN_ERR_INIT;
         drop_piece(pool, cache);
         uint64_t size = (bytes + BURNI_PAGE - 1) / BURNI_PAGE * BURNI_PAGE;
+        if (size > BURNI_PAGE) {
+            burni_pool_trim(pool, cache); /* what is in it now had blocks of its own before */
+        }
         piece = block_new(BURNI_PLACE, size, &err);
         burni_page *page = piece != NULL ? page_new(pool, size, 0, &err) : NULL;
         if (page == NULL) {

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * plans.c - the report of burn/plans.h.
+ *
+ * Plans belong to a stream and are read under its lock, by the thread whose stream it is. A thread
+ * that has made no call on the device has no stream, and no plans: zeros, no error.
+ */
+#include "api/call.h"
+#include "base/error.h"
+#include "base/printer.h"
+#include "exec/plan.h"
+
+#include <burn/plans.h>
+#include <inttypes.h>
+#include <string.h>
+
+static burni_stream *stream_of(burn_device *device)
+{
+    const burni_thread *thread = burni_thread_current;
+    return thread != NULL ? thread->streams[device->core->index] : NULL;
+}
+
+/* Plan i, under the lock; 0: there is none. */
+static int read_plan(burni_stream *stream, uint32_t i, burn_plan_info *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->struct_size = sizeof(*out);
+    return burni_plan_describe(stream, i, out);
+}
+
+static void read_all(burni_stream *stream, burn_plan_totals *out)
+{
+    burn_plan_info info;
+    uint32_t last = burni_plans_count(stream, &out->made, &out->hits);
+    out->launches = stream->n_launched;
+    out->dropped = stream->n_dropped;
+    (void)read_plan(stream, last, &out->last);
+    (void)read_plan(stream, last, &out->largest);
+    while (read_plan(stream, out->n_plans, &info)) {
+        out->largest = info.peak_bytes > out->largest.peak_bytes ? info : out->largest;
+        out->n_plans++;
+    }
+}
+
+int32_t burn_plan_report(burn_device *device, burn_plan_totals *out, burn_err *err)
+{
+    burn_err spare;
+    err = burni_first(err, &spare);
+    if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "plans: device or output is NULL, or the output is too small");
+    }
+    burni_stream *stream = stream_of(device);
+    memset(out, 0, sizeof(*out));
+    out->struct_size = sizeof(*out);
+    if (stream != NULL) {
+        int locked = burni_stream_lock(stream);
+        read_all(stream, out);
+        burni_stream_unlock(stream, locked);
+    }
+    return BURN_OK;
+}
+
+int32_t burn_plan_at(burn_device *device, uint32_t i, burn_plan_info *out, burn_err *err)
+{
+    burn_err spare;
+    err = burni_first(err, &spare);
+    if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "plans: device or output is NULL, or the output is too small");
+    }
+    burni_stream *stream = stream_of(device);
+    int found = 0;
+    if (stream != NULL) {
+        int locked = burni_stream_lock(stream);
+        found = read_plan(stream, i, out);
+        burni_stream_unlock(stream, locked);
+    }
+    return found ? BURN_OK
+                 : burni_fail(err, BURN_E_NOT_FOUND, "plans: there is no plan %u on %s", i,
+                              device->core->name);
+}
+
+static void print_plan(burni_printer *p, uint32_t i, const burn_plan_info *info)
+{
+    burni_print(p,
+                "plan %u: %u calls in %u launches (%u groups of %u calls), used %" PRIu64
+                " times again\n",
+                i, info->n_calls, info->n_launches, info->n_groups, info->n_fused, info->hits);
+    burni_print(p,
+                "  memory: bound %" PRIu64 ", peak %" PRIu64 ", each value apart %" PRIu64
+                ", largest value %" PRIu64 "\n",
+                info->live_bytes, info->peak_bytes, info->apart_bytes, info->largest);
+    if (info->piece_bytes > 0) {
+        burni_print(p,
+                    "  one piece of %" PRIu64 " (bound %" PRIu64
+                    ") for %u values, %u more in the place of an input\n",
+                    info->piece_bytes, info->piece_bound, info->n_places, info->n_reused);
+    } else {
+        burni_print(p, "  no common piece: it would not need less\n");
+    }
+}
+
+size_t burn_plan_text(burn_device *device, char *text, size_t size)
+{
+    burni_printer p = {text, text != NULL ? size : 0, 0};
+    burn_plan_totals totals;
+    burn_plan_info info;
+    BURN_INIT(&totals, burn_plan_totals);
+    BURN_INIT(&info, burn_plan_info);
+    if (text != NULL && size > 0) {
+        text[0] = '\0';
+    }
+    if (burn_plan_report(device, &totals, NULL) != BURN_OK) {
+        return 0;
+    }
+    burni_print(&p,
+                "%s: %u plans kept, %" PRIu64 " made, %" PRIu64 " runs by one that was there; %" PRIu64
+                " launches, %" PRIu64 " calls dropped\n",
+                burn_device_name(device), totals.n_plans, totals.made, totals.hits,
+                totals.launches, totals.dropped);
+    for (uint32_t i = 0; burn_plan_at(device, i, &info, NULL) == BURN_OK; i++) {
+        print_plan(&p, i, &info);
+    }
+    return p.used;
+}
+
+void burn_memory_peak_reset(burn_device *device)
+{
+    if (device == NULL) {
+        return;
+    }
+    burni_device *core = device->core;
+    (void)pthread_mutex_lock(&core->lock);
+    for (burni_stream *s = core->streams; s != NULL; s = s->next) {
+        int64_t now = atomic_load_explicit(&s->cache.in_use, memory_order_relaxed) -
+                      atomic_load_explicit(&s->cache.given_back, memory_order_relaxed);
+        atomic_store_explicit(&s->cache.peak, now, memory_order_relaxed);
+    }
+    (void)pthread_mutex_unlock(&core->lock);
+    atomic_store(&core->pool.peak_reserved, atomic_load(&core->pool.reserved));
+}
