@@ -619,6 +619,10 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     launch.moved = overwritable(e);
     launch.overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
     int32_t rc = burni_stream_append(stream, &launch, err);
+    if (rc == BURN_OK && e->n_temporaries == 0 && e->thread->watch == 0 &&
+        e->thread->direct == NULL) {
+        burni_again_learn(stream, e, &ops, resolved, launch.math);
+    }
     if (rc != BURN_OK) {
         drop_outputs(e, e->n_out);
         *expanded = rc == BURN_E_UNSUPPORTED && e->op->def.decompose != NULL;
@@ -767,6 +771,27 @@ static int32_t check_and_run(burni_emission *e, burn_err *err)
     return rc;
 }
 
+/* The call with all that may have to be asked and said. */
+static int32_t emit_long(burni_emission *e)
+{
+    take_moved(e);
+    burn_err err = BURN_ERR_INIT;
+    burni_cause *cause = NULL;
+    for (uint32_t i = 0; i < e->n_in && i < BURN_MAX_OPERANDS; i++) {
+        e->used[i] = e->in[i];
+        cause = cause == NULL && e->in[i] != NULL ? e->in[i]->cause : cause;
+    }
+    int32_t rc = check_count(e, &err);
+    if (rc != BURN_OK) {
+        rc = burni_emit_fail(e, &err);
+    } else if (cause != NULL) {
+        rc = pass_cause(e, cause);
+    } else {
+        rc = check_and_run(e, &err);
+    }
+    return rc;
+}
+
 int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op,
                    const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
                    burn_tensor **out, uint32_t n_out)
@@ -790,24 +815,11 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
     e.n_out = n_out;
     e.n_temporaries = 0;
     e.taped = 0;
-    take_moved(&e);
-    burn_err err = BURN_ERR_INIT;
+    e.moved = 0;
     for (uint32_t j = 0; j < n_out; j++) {
         out[j] = NULL;
     }
-    burni_cause *cause = NULL;
-    for (uint32_t i = 0; i < n_in && i < BURN_MAX_OPERANDS; i++) {
-        e.used[i] = in[i];
-        cause = cause == NULL && in[i] != NULL ? in[i]->cause : cause;
-    }
-    int32_t rc = check_count(&e, &err);
-    if (rc != BURN_OK) {
-        rc = burni_emit_fail(&e, &err);
-    } else if (cause != NULL) {
-        rc = pass_cause(&e, cause);
-    } else {
-        rc = check_and_run(&e, &err);
-    }
+    int32_t rc = !op->view && burni_emit_again(&e) ? BURN_OK : emit_long(&e);
     if (rc == BURN_OK && thread->capture != NULL && thread->depth == 0) {
         burni_capture_op(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
     }

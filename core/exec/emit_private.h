@@ -46,6 +46,14 @@ void burni_describe(burni_emission *e, burni_operands *out);
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                     uint32_t n_in, burn_tensor **out);
 
+/* The short way of other ops: a call that equals an earlier one in shapes, dtypes and attributes.
+ * `e` has its thread, op, attributes and operands. 1 when it did the call; 0: nothing was done, and
+ * the outputs are NULL. (emit_again.c) */
+int burni_emit_again(burni_emission *e);
+/* A call that was made can be made again so. */
+void burni_again_learn(burni_stream *stream, const burni_emission *e, const burni_operands *ops,
+                       const burni_resolved *resolved, uint32_t math);
+
 /* 1 when the call must be recorded. (tape.c) */
 int burni_wants_tape(const burni_emission *e);
 /* Lets the outputs know how they are made again, where that is wanted. (recipe.c) */

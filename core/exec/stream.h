@@ -41,6 +41,7 @@ typedef struct burni_launch {
 
 typedef struct burni_record burni_record; /* record.h */
 #define BURNI_RECORD_CLASSES 2
+#define BURNI_AGAIN          128  /* calls that can be made again the short way */
 #define BURNI_SPENT          1024 /* records that ran, kept for the next time round */
 
 typedef struct burni_fault {
@@ -78,6 +79,7 @@ typedef struct burni_stream {
     uint32_t zero_two;
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records[BURNI_RECORD_CLASSES];
+    struct burni_again *again[BURNI_AGAIN]; /* emit_again.c */
     burni_record *spent[BURNI_SPENT]; /* by their chain; record.c */
     struct burni_sequence *sequence; /* NULL until the first call that is not in window 1 */
     struct burni_plans *plans;       /* plan.h; NULL until there is one */
@@ -115,6 +117,9 @@ static inline int32_t burni_stream_said(burni_stream *stream, const char *entry,
 int32_t burni_stream_signal(burni_stream *stream, uint64_t *out_point, burn_err *err);
 /* Blocks until the stream's queue has reached the point. [any] */
 int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *err);
+
+/* Forgets the calls that could be made again the short way (emit_again.c); they are few. */
+void burni_again_forget(burni_stream *stream);
 
 /* Answers about rows for a call that this thread makes. */
 burni_resolver *burni_stream_resolver(burni_stream *stream);

@@ -289,6 +289,7 @@ void inject_forget_rows(burn_device *device)
 {
     burni_stream *s = burni_stream_get(burni_thread_get(), device->core, NULL);
     if (s != NULL) {
+        burni_again_forget(s);
         burni_resolver_clear(&s->resolver, device->core);
     }
 }

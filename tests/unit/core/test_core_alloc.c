@@ -64,6 +64,7 @@ static void *run_cold(void *arg)
     cold_step *c = arg;
     burni_stream *s = burni_stream_get(burni_thread_get(), dev->core, NULL);
     if (s != NULL) {
+        burni_again_forget(s);
         burni_resolver_clear(&s->resolver, dev->core);
     }
     burni_alloc_fail_after(c->fail_at);
