@@ -21,6 +21,8 @@
 enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 2048, STREAM_TILE = 512 };
 /* Operands of that size come from beyond the second cache. */
 enum { FETCH_BYTES = 1 << 20 };
+/* Transposed operands of that many bytes, with lines so long, are left to the single ops. */
+enum { LEAST_TURNED = 1 << 18, MOST_CROSSED = 64 };
 enum { SMALL_FULL = CACHE_BYTES, SMALL_ROWS = 4 << 10, MAX_PARTS = 64 };
 
 /* ---- one tile -------------------------------------------------------------------------------- */
@@ -490,6 +492,31 @@ static int choose_tile(flex_fused_job *job)
     return 1;
 }
 
+/*
+ * Large and dense along another axis than the last: tiles would fetch a line per element. The
+ * single op goes by blocks of rows and columns.
+ */
+static int is_turned(const flex_fused_job *job, const burn_operand *x)
+{
+    if (x->kind == BURN_IMMEDIATE || x->rank < 2 ||
+        job->n * flex_size(x->dtype) < LEAST_TURNED) {
+        return 0;
+    }
+    int64_t last = x->strides[x->rank - 1];
+    int64_t before = x->strides[x->rank - 2];
+    return last != 0 && last != 1 && before == 1 && x->dims[x->rank - 1] >= MOST_CROSSED;
+}
+
+static int has_turned(const flex_fused_job *job)
+{
+    for (uint32_t i = 0; i < job->f->n_in; i++) {
+        if (is_turned(job, job->operands[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* The sizes of the launch. Returns 0 when the program cannot run on them. */
 static int measure(flex_fused_job *job, const burn_call *call)
 {
@@ -527,6 +554,9 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
     }
     if (job.n == 0) {
         return BURN_OK;
+    }
+    if (has_turned(&job)) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: a large transposed operand");
     }
     job.stream = (uint8_t)wants_stream(&job);
     job.fetch = job.n * program->slot_size >= FETCH_BYTES;
