@@ -268,6 +268,6 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
     }
     thread->depth--;
     leave_nested(thread);
-    burn_scope_end_with(out, n_out);
+    burni_scope_end_inside(out, n_out);
     return rc;
 }

@@ -200,6 +200,6 @@ void burni_fallback(burni_stream *stream, const burni_launch *launch)
     become_record(thread, stream, launch, &frame, &own);
     burn_scope_begin();
     expand(thread, stream, launch);
-    burn_scope_end();
+    burni_scope_end_inside(NULL, 0);
     become_itself(thread, stream, &own);
 }

@@ -376,7 +376,7 @@ int32_t burn_replay_run(burn_replay *r, burn_tensor *const *inputs, uint32_t n_i
         rc = take_inputs(r, inputs, n_inputs, taken, err);
         rc = rc == BURN_OK ? make_outputs(r, outputs, err) : rc;
         rc = rc == BURN_OK ? run(r, taken, outputs, err) : rc;
-        burn_scope_end_with(outputs, n_outputs);
+        burni_scope_end_inside(outputs, n_outputs);
     }
     for (uint32_t j = 0; rc != BURN_OK && outputs != NULL && j < n_outputs; j++) {
         if (outputs[j] != NULL) {

@@ -70,13 +70,13 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
         if (copy == NULL || burn_tensor_error(copy, err) == BURN_OK) {
             (void)burni_fail(err, BURN_E_NO_MEMORY, "variable: out of host memory");
         }
-        burn_scope_end();
+        burni_scope_end_inside(NULL, 0);
         burni_node_unref(leaf);
         burni_free(var);
         return NULL;
     }
     var->value = burn_keep(copy);
-    burn_scope_end();
+    burni_scope_end_inside(NULL, 0);
     atomic_init(&var->refs, 1);
     (void)pthread_mutex_init(&var->lock, NULL);
     var->device = device;
@@ -320,7 +320,7 @@ int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
         (void)pthread_mutex_unlock(&held[--n_held]->lock);
     }
     thread->no_grad--;
-    burn_scope_end();
+    burni_scope_end_inside(NULL, 0);
     return rc;
 }
 

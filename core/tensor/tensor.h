@@ -224,6 +224,10 @@ typedef struct burni_hooks {
 } burni_hooks;
 extern burni_hooks burni_hooks_table;
 
+/* As burn_scope_end_with, for a scope within one call: it is not where a sequence of calls ends,
+ * also when the caller has no scope open. */
+void burni_scope_end_inside(burn_tensor *const *results, uint32_t n);
+
 /* ---- handles and storages ---------------------------------------------------------------- */
 
 /* A handle with refs 1, in the innermost scope (`scoped`) or in none. NULL: no memory. Fields other

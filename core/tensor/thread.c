@@ -115,7 +115,7 @@ void burn_scope_begin(void)
     thread->scope_marks[thread->n_marks++] = thread->n_items;
 }
 
-void burn_scope_end_with(burn_tensor *const *results, uint32_t n)
+void burni_scope_end_inside(burn_tensor *const *results, uint32_t n)
 {
     burni_thread *thread = burni_thread_current;
     if (thread == NULL) {
@@ -147,7 +147,13 @@ void burn_scope_end_with(burn_tensor *const *results, uint32_t n)
             results[i]->scope_slot = thread->n_items;
         }
     }
-    if (thread->n_marks == 0 && thread->open_sequences != 0) {
+}
+
+void burn_scope_end_with(burn_tensor *const *results, uint32_t n)
+{
+    burni_scope_end_inside(results, n);
+    burni_thread *thread = burni_thread_current;
+    if (thread != NULL && thread->n_marks == 0 && thread->open_sequences != 0) {
         burni_hooks_table.scopes_ended(thread);
     }
 }

@@ -90,23 +90,23 @@ int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, bur
     if (o == NULL || grads == NULL) {
         return burni_train_fail(err, BURN_E_INVALID, "optimizer: it or the gradients are NULL");
     }
-    for (uint32_t i = 0; i < o->n_slots; i++) {
+    /* One scope around all updates: where the caller has none, they wait and run together. */
+    burn_scope_begin();
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; i < o->n_slots && rc == BURN_OK; i++) {
         burni_slot *slot = &o->slots[i];
         burn_scope_begin();
         burn_tensor *grad = burn_grads_get_var(grads, slot->param);
-        int32_t rc = BURN_OK;
         if (grad != NULL) {
             slot->steps++;
             rc = o->update(o, slot, grad, lr, err);
             slot->steps -= rc != BURN_OK;
         }
         burn_scope_end();
-        if (rc != BURN_OK) {
-            return rc;
-        }
     }
-    o->steps++;
-    return BURN_OK;
+    burn_scope_end();
+    o->steps += rc == BURN_OK;
+    return rc;
 }
 
 void burn_optimizer_replayed(burn_optimizer *o, uint64_t n)
