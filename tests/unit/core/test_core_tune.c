@@ -3,7 +3,7 @@
  * test_core_tune.c - named environments: the file, what is kept and what is not used.
  *
  * No test asks which kernel is faster: files are made with choices that nobody would make, and what
- * a call took is read from the table of explain. Each test has a folder of its own for environments.
+ * a call took is read from the table of explain. Each test has its own folder for environments.
  */
 #include "core_test.h"
 
