@@ -3,10 +3,12 @@
  * cases.h - what the benchmark's worker can run: named pieces of work on the public API.
  *
  * A case has a size argument. `setup` makes its data on the device, `run` does n iterations and
- * waits until they are done, `teardown` frees the data. Only one case is set up at a time, so each
- * file keeps its case's data in static variables. A peer has the same cases under the same names
- * (peer/peer.cpp, peer/compiled.py). To add one: write the three functions, add a row to the table
- * in cases.c, a row to rows.c, and the same work in the peers.
+ * waits until they are done, `teardown` frees the data. `digest` is one number for what the
+ * iterations so far have computed; the benchmark compares it with that of an eager process, so that
+ * no row measures work that was not done. Only one case is set up at a time, so each file keeps its
+ * case's data in static variables. A peer has the same cases under the same names (peer/peer.cpp,
+ * peer/compiled.py). To add one: write the functions, add a row to the table in cases.c, a row to
+ * rows.c, and the same work in the peers.
  */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
@@ -20,6 +22,8 @@ struct bench_case {
     int32_t (*setup)(burn_device *device, int64_t arg, burn_err *err);
     int32_t (*run)(int64_t n, burn_err *err);
     void (*teardown)(void);
+    int32_t (*digest)(uint64_t *digest, burn_err *err); /* NULL: its results are released unread */
+    const char *reference; /* the case with the same digest when run eagerly, NULL: itself */
 };
 
 /* NULL when there is none of that name. */
@@ -71,7 +75,26 @@ int32_t bench_recompute_none_setup(burn_device *device, int64_t arg, burn_err *e
 int32_t bench_recompute_balanced_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_recompute_scope_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_step_run(int64_t n, burn_err *err);
+int32_t bench_replay_run(int64_t n, burn_err *err);
+int32_t bench_step_digest(uint64_t *digest, burn_err *err);
 void bench_step_teardown(void);
+
+/* cases_lazy.c: arg = number of elements */
+int32_t bench_chain8_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_chain8_replay_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_known_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_softmax_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_layer_norm_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_lazy_run(int64_t n, burn_err *err);
+int32_t bench_lazy_replay_run(int64_t n, burn_err *err);
+int32_t bench_lazy_digest(uint64_t *digest, burn_err *err);
+void bench_lazy_teardown(void);
+
+/* cases_adam.c: arg = number of parameters */
+int32_t bench_adamw_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_adamw_run(int64_t n, burn_err *err);
+int32_t bench_adamw_digest(uint64_t *digest, burn_err *err);
+void bench_adamw_teardown(void);
 
 /* cases_fused.c: arg = number of elements, for products of rows and columns; "parts": core ops */
 int32_t bench_ext_call_setup(burn_device *device, int64_t arg, burn_err *err);

@@ -4,16 +4,21 @@
  *
  * Three networks, written as an application would write them: a perceptron (784-128-10), LeNet on
  * 28x28 pictures, and one pre-norm transformer block with causal attention. Data are random and
- * stay the same; nothing is read back between steps, as a loop does that reads its loss once in a
- * while. The peers build the same networks (peer/peer.cpp, peer/compiled.py). The recompute cases
- * are four blocks, whose intermediate values are kept or made again in backward.
+ * stay the same; a step's loss is kept until the next step, so it is computed, but not read, as a
+ * loop does that reads it once in a while. The peers build the same networks (peer/peer.cpp,
+ * peer/compiled.py). The recompute cases are four blocks, whose intermediate values are kept or
+ * made again in backward. The replay cases call the step twice, the second time while it is kept,
+ * and then run what was kept, with the data as its inputs. The digest is that of all parameters
+ * and of the last loss.
  */
 #include "cases.h"
+#include "digest.h"
 
 #include <burn/grad.h>
 #include <burn/nn.h>
 #include <burn/ops.h>
 #include <burn/optim.h>
+#include <burn/replay.h>
 
 enum { N_DEEP = 4 };
 enum { BLOCK_WIDTH = 256, BLOCK_HEADS = 4, BLOCK_LENGTH = 128, BLOCK_HIDDEN = 4 * BLOCK_WIDTH };
@@ -23,6 +28,8 @@ static burn_module *step_model;
 static burn_optimizer *step_optimizer;
 static burn_tensor *step_x;
 static burn_tensor *step_y;
+static burn_tensor *step_loss; /* of the last step */
+static burn_replay *step_replay;
 static double step_lr;
 static int32_t step_is_regression;
 static int32_t step_in_scopes; /* each block runs again in backward */
@@ -33,10 +40,14 @@ void bench_step_teardown(void)
         (void)burn_device_set_recompute(step_device, BURN_RECOMPUTE_NONE, NULL);
     }
     step_in_scopes = 0;
+    burn_replay_free(step_replay);
+    step_replay = NULL;
     burn_optimizer_free(step_optimizer);
     burn_module_free(step_model);
     burn_release(step_x);
     burn_release(step_y);
+    burn_release(step_loss);
+    step_loss = NULL;
     step_optimizer = NULL;
     step_model = NULL;
     step_x = NULL;
@@ -75,6 +86,13 @@ static int32_t add_momentum(burn_err *err)
 
 /* ---- one step ---------------------------------------------------------------------------- */
 
+static void keep_loss(burn_tensor *loss)
+{
+    burn_tensor *kept = burn_keep(loss);
+    burn_release(step_loss);
+    step_loss = kept;
+}
+
 static int32_t run_step(burn_err *err)
 {
     burn_scope_begin();
@@ -85,6 +103,7 @@ static int32_t run_step(burn_err *err)
     int32_t code =
         grads != NULL ? burn_optimizer_step(step_optimizer, grads, step_lr, err) : err->code;
     burn_grads_free(grads);
+    keep_loss(burn_detach(loss));
     burn_scope_end();
     return code;
 }
@@ -93,6 +112,60 @@ int32_t bench_step_run(int64_t n, burn_err *err)
 {
     for (int64_t i = 0; i < n; i++) {
         int32_t code = run_step(err);
+        if (code != BURN_OK) {
+            return code;
+        }
+    }
+    return burn_sync(step_device, err);
+}
+
+int32_t bench_step_digest(uint64_t *digest, burn_err *err)
+{
+    int32_t code = bench_digest(step_loss, digest, err);
+    const uint32_t n = burn_module_n_vars(step_model);
+    for (uint32_t i = 0; i < n && code == BURN_OK; i++) {
+        burn_scope_begin();
+        burn_tensor *value = burn_var_get(burn_module_var_at(step_model, i, NULL, NULL));
+        code = bench_digest(value, digest, err);
+        burn_scope_end();
+    }
+    return code;
+}
+
+/* ---- one step, replayed ------------------------------------------------------------------ */
+
+/* The second step, which is kept: what is made once was made by the first. */
+static int32_t keep_step(burn_err *err)
+{
+    int32_t code = burn_replay_begin(step_device, err);
+    if (code != BURN_OK) {
+        return code;
+    }
+    (void)burn_replay_port(step_x);
+    (void)burn_replay_port(step_y);
+    code = run_step(err);
+    step_replay = burn_replay_end(&step_loss, 1, err);
+    return step_replay != NULL ? code : err->code;
+}
+
+static int32_t run_replay(burn_err *err)
+{
+    burn_tensor *const in[2] = {step_x, step_y};
+    burn_tensor *loss = NULL;
+    burn_scope_begin();
+    int32_t code = burn_replay_run(step_replay, in, 2, &loss, 1, err);
+    keep_loss(loss);
+    burn_scope_end();
+    burn_optimizer_replayed(step_optimizer, 1);
+    return code;
+}
+
+int32_t bench_replay_run(int64_t n, burn_err *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int32_t code = step_replay != NULL ? run_replay(err)
+                       : step_loss == NULL ? run_step(err)
+                                           : keep_step(err);
         if (code != BURN_OK) {
             return code;
         }

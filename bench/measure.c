@@ -75,16 +75,14 @@ static int ensure_side(struct bench_side *side, const char *const *argv, const c
 }
 
 static int ensure_ours(struct bench_setup *setup, struct bench_side *side,
-                       const struct bench_row *row)
+                       const struct bench_row *row, const char *window)
 {
     char threads[32];
-    char window[32] = "";
+    char set[32];
     (void)snprintf(threads, sizeof(threads), "BURN_THREADS=%d", row_threads(setup, row));
-    if (row->window != NULL) {
-        (void)snprintf(window, sizeof(window), "BURN_WINDOW=%.16s", row->window);
-    }
+    (void)snprintf(set, sizeof(set), "BURN_WINDOW=%.16s", window);
     return ensure_side(side, (const char *[]){setup->self, "--worker", NULL},
-                       (const char *[]){threads, row->window != NULL ? window : NULL, NULL});
+                       (const char *[]){threads, set, NULL});
 }
 
 static struct bench_side *ensure_peer(struct bench_setup *setup, const struct bench_row *row)
@@ -103,23 +101,34 @@ static struct bench_side *ensure_peer(struct bench_setup *setup, const struct be
         (void)ensure_side(side, (const char *[]){setup->python, setup->compiled_script, NULL}, set);
     } else if (row->peer == BENCH_OWN) {
         side = &setup->own;
-        (void)ensure_ours(setup, side, row);
+        (void)ensure_ours(setup, side, row,
+                          row->peer_window != NULL ? row->peer_window : row->window);
     }
     return side;
 }
 
-/* Sends a request; 0 when the answer is "ok", whose numbers follow `*out`. */
-static int request(struct bench_side *side, const char *line, double timeout, double *out,
-                   char *note, size_t note_size)
+/* Sends a request; 0 when the answer is "ok". */
+static int ask(struct bench_side *side, const char *line, double timeout, char *reply, size_t size,
+               char *note, size_t note_size)
 {
-    char reply[512];
-    if (bench_child_ask(&side->child, line, reply, sizeof(reply), timeout) != 0) {
+    if (bench_child_ask(&side->child, line, reply, size, timeout) != 0) {
         (void)snprintf(note, note_size, "the process ended or did not answer: %.40s", line);
         return -1;
     }
     if (strncmp(reply, "ok", 2) != 0) {
         const char *reason = strncmp(reply, "no ", 3) == 0 ? reply + 3 : reply;
         (void)snprintf(note, note_size, "%.200s", reason);
+        return -1;
+    }
+    return 0;
+}
+
+/* The same, where a number follows "ok" when `out` is not NULL. */
+static int request(struct bench_side *side, const char *line, double timeout, double *out,
+                   char *note, size_t note_size)
+{
+    char reply[512];
+    if (ask(side, line, timeout, reply, sizeof(reply), note, note_size) != 0) {
         return -1;
     }
     if (out != NULL && sscanf(reply, "ok %lf", out) != 1) {
@@ -135,6 +144,37 @@ static int prepare(struct bench_side *side, const char *case_name, int64_t arg, 
     char line[128];
     (void)snprintf(line, sizeof(line), "prepare %.60s %lld", case_name, (long long)arg);
     return request(side, line, PREPARE_TIMEOUT, NULL, note, note_size);
+}
+
+/* Compares what the case computes with what it, or its reference, computes in an eager process. */
+static int check_work(struct bench_setup *setup, const struct bench_row *row, char *note,
+                      size_t note_size)
+{
+    char line[128];
+    char found[512];
+    char wanted[512];
+    (void)snprintf(line, sizeof(line), "check %.60s %lld", row->case_name, (long long)row->arg);
+    if (ask(&setup->ours, line, PREPARE_TIMEOUT, found, sizeof(found), note, note_size) != 0) {
+        return -1;
+    }
+    if (strcmp(found, "ok -") == 0) {
+        return 0;
+    }
+    (void)snprintf(line, sizeof(line), "reference %.60s %lld", row->case_name,
+                   (long long)row->arg);
+    if (ensure_ours(setup, &setup->eager, row, "1") != 0) {
+        (void)snprintf(note, note_size, "%.250s", setup->eager.note);
+        return -1;
+    }
+    if (ask(&setup->eager, line, PREPARE_TIMEOUT, wanted, sizeof(wanted), note, note_size) != 0) {
+        return -1;
+    }
+    if (strcmp(found, wanted) != 0) {
+        (void)snprintf(note, note_size, "it computes %.20s, eagerly it is %.20s", found + 3,
+                       wanted + 3);
+        return -1;
+    }
+    return 0;
 }
 
 /* ---- rounds ------------------------------------------------------------------------------ */
@@ -267,11 +307,12 @@ static void evaluate(const struct bench_row *row, const struct samples *samples,
 static int prepare_sides(struct bench_setup *setup, const struct bench_row *row,
                          struct bench_side **peer, char *note, size_t note_size)
 {
-    if (ensure_ours(setup, &setup->ours, row) != 0) {
+    if (ensure_ours(setup, &setup->ours, row, row->window) != 0) {
         (void)snprintf(note, note_size, "%.250s", setup->ours.note);
         return -1;
     }
-    if (prepare(&setup->ours, row->case_name, row->arg, note, note_size) != 0) {
+    if (check_work(setup, row, note, note_size) != 0 ||
+        prepare(&setup->ours, row->case_name, row->arg, note, note_size) != 0) {
         return -1;
     }
     *peer = ensure_peer(setup, row);
@@ -321,4 +362,5 @@ void bench_measure_end(struct bench_setup *setup)
     (void)bench_child_stop(&setup->torch.child);
     (void)bench_child_stop(&setup->compiled.child);
     (void)bench_child_stop(&setup->own.child);
+    (void)bench_child_stop(&setup->eager.child);
 }

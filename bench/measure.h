@@ -3,8 +3,9 @@
  * measure.h - runs one row: rounds of this library, of the peer and of the machine's limit in turn.
  *
  * What counts are medians over rounds; ratio and fraction are medians of what each single round
- * gave, so that noise which hits neighbours in time alike drops out. Sides (processes) stay alive
- * from row to row as long as their settings are the same.
+ * gave, so that noise which hits neighbours in time alike drops out. Before the rounds, what the
+ * row computes is compared with what a process with BURN_WINDOW=1 computes: to the last bit. Sides
+ * (processes) stay alive from row to row as long as their settings are the same.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -31,7 +32,8 @@ struct bench_setup {
     struct bench_side ours;
     struct bench_side torch;
     struct bench_side compiled;
-    struct bench_side own; /* a second process of ours, for what a row is compared with */
+    struct bench_side own;   /* a second process of ours, for what a row is compared with */
+    struct bench_side eager; /* one with BURN_WINDOW=1, for what a row must compute */
 };
 
 /* NaN: not known. */

@@ -22,7 +22,7 @@ void bench_table_head(FILE *out, const struct bench_machine *machine, double oth
                 "others keep %.1f cores busy: rows with as many threads as cores depend on luck\n",
                 others);
     }
-    fprintf(out, "%-20s %10s %-8s %6s  %10s %7s  %10s %9s\n", "name", "value", "unit", "spread",
+    fprintf(out, "%-30s %10s %-8s %6s  %10s %7s  %10s %9s\n", "name", "value", "unit", "spread",
             "peer", "ratio", "limit", "fraction");
 }
 
@@ -46,7 +46,7 @@ void bench_table_row(FILE *out, const struct bench_row *row, const struct bench_
     number_text(text[3], sizeof(text[3]), result->ratio);
     number_text(text[4], sizeof(text[4]), result->limit);
     number_text(text[5], sizeof(text[5]), result->fraction);
-    fprintf(out, "%-20s %10s %-8s %5s%%  %10s %7s  %10s %9s", row->name, text[0],
+    fprintf(out, "%-30s %10s %-8s %5s%%  %10s %7s  %10s %9s", row->name, text[0],
             bench_unit_name(row->unit), text[1], text[2], text[3], text[4], text[5]);
     fprintf(out, "%s%s\n", result->note[0] != '\0' ? "  " : "", result->note);
     fflush(out);

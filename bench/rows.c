@@ -2,7 +2,9 @@
 /*
  * rows.c - the table of rows.
  *
- * Sizes that depend on the machine (caches) are filled in when the rows are written. To add a row:
+ * Sizes that depend on the machine (caches) are filled in when the rows are written. Rows whose
+ * cases release their results unread have BURN_WINDOW=1: with another window nothing of them would
+ * run. Steps and chains run as programs do ("auto"). To add a row:
  * a line here, a line in README.md; if its case is new, see cases.h.
  */
 #include "rows.h"
@@ -21,16 +23,16 @@
 /* clang-format off */
 #define ADD(name, case_name, arg, per, window) \
     {name, case_name, NULL, arg, per, 0, 0, window, 1, BENCH_NS, BENCH_TORCH, BENCH_NO_LIMIT, \
-     0, 0, NULL}
+     0, 0, NULL, NULL}
 #define SGEMM(name, n, threads) \
-    {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, NULL, threads, BENCH_GFLOPS, BENCH_TORCH, \
-     BENCH_LIMIT_PEAK, 0, 0, NULL}
+    {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, "1", threads, BENCH_GFLOPS, BENCH_TORCH, \
+     BENCH_LIMIT_PEAK, 0, 0, NULL, NULL}
 #define SMALL(name, n) \
     {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, "1", 1, BENCH_GFLOPS, BENCH_OPENBLAS, \
-     BENCH_LIMIT_PEAK, 0, 0, NULL}
+     BENCH_LIMIT_PEAK, 0, 0, NULL, NULL}
 #define MEM(name, case_name, peer, traffic, level, threads) \
-    {"mem." name, case_name, peer, 0, 1, 0, 0, NULL, threads, BENCH_GBS, BENCH_TORCH, \
-     BENCH_LIMIT_BANDWIDTH, traffic, level, NULL}
+    {"mem." name, case_name, peer, 0, 1, 0, 0, "1", threads, BENCH_GBS, BENCH_TORCH, \
+     BENCH_LIMIT_BANDWIDTH, traffic, level, NULL, NULL}
 #define MEM_LEVELS(name, case_name, peer, traffic) \
     MEM(name ".l2", case_name, peer, traffic, BENCH_L2, 0), \
     MEM(name ".l3", case_name, peer, traffic, BENCH_L3, 0), \
@@ -43,25 +45,62 @@
     MEM(name ".dram.1t", case_name, peer, traffic, BENCH_DRAM, 1)
 #define MATH(name) \
     {"math." name, name, NULL, 4096, 4096, 0, 0, "1", 1, BENCH_NS, BENCH_SLEEF, BENCH_NO_LIMIT, \
-     0, 0, NULL}
+     0, 0, NULL, NULL}
 #define START(name, peer, part) \
-    {"start." name, NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MS, peer, BENCH_NO_LIMIT, 0, 0, part}
+    {"start." name, NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MS, peer, BENCH_NO_LIMIT, 0, 0, NULL, \
+     part}
 #define STEP(name, case_name, batch, flops, bytes, threads, peer) \
-    {name, case_name, NULL, batch, 1, flops, bytes, NULL, threads, BENCH_MS, peer, \
-     BENCH_LIMIT_FLOOR, 0, 0, NULL}
+    {name, case_name, NULL, batch, 1, flops, bytes, "auto", threads, BENCH_MS, peer, \
+     BENCH_LIMIT_FLOOR, 0, 0, NULL, NULL}
 #define RECOMPUTE(name, peer) \
-    {"recompute." name, "recompute_" name, "recompute_none", 8, 1, 0, 0, NULL, 0, BENCH_MS, peer, \
-     BENCH_NO_LIMIT, 0, 0, NULL}, \
+    {"recompute." name, "recompute_" name, "recompute_none", 8, 1, 0, 0, "auto", 0, BENCH_MS, \
+     peer, BENCH_NO_LIMIT, 0, 0, NULL, NULL}, \
     {"recompute." name ".peak", NULL, NULL, 0, 1, 0, 0, NULL, 0, BENCH_MIB, BENCH_NO_PEER, \
-     BENCH_NO_LIMIT, 0, 0, "--peak=recompute_" name}
+     BENCH_NO_LIMIT, 0, 0, NULL, "--peak=recompute_" name}
 #define EXT_CALL(name, case_name, peer, n) \
-    {name, case_name, peer, n, 1, 0, 0, "1", 1, BENCH_NS, BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL}
+    {name, case_name, peer, n, 1, 0, 0, "1", 1, BENCH_NS, BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL, \
+     NULL}
 #define TUNED(name, case_name, peer, n, threads) \
     {"tuned." name, case_name, peer, n, 1, 2.0 * n * n * n, 0, "1", threads, BENCH_GFLOPS, \
-     BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL}
+     BENCH_OWN, BENCH_NO_LIMIT, 0, 0, NULL, NULL}
 #define FUSED(name, case_name, n, threads) \
-    {"fused." name, case_name, case_name "_parts", n, 1, 0, 0, NULL, threads, BENCH_MS, BENCH_OWN, \
-     BENCH_NO_LIMIT, 0, 0, NULL}
+    {"fused." name, case_name, case_name "_parts", n, 1, 0, 0, "1", threads, BENCH_MS, BENCH_OWN, \
+     BENCH_NO_LIMIT, 0, 0, NULL, NULL}
+/* A step in other words (eager, kept) beside `peer_case` of another process or of a peer. */
+#define STEP_AS(step, step_case, other, batch, set_window, peer_name, work) \
+    {.name = step, .case_name = step_case, .peer_case = other, .arg = batch, .per = 1, \
+     .flops = work##_FLOPS, .bytes = work##_BYTES, .window = set_window, .unit = BENCH_MS, \
+     .peer = peer_name, .limit = BENCH_LIMIT_FLOOR, .peer_window = "auto"}
+#define STEP_WAYS(net, batch, work) \
+    STEP_AS("step." net ".eager", "step_" net, NULL, batch, "1", BENCH_OWN, work), \
+    STEP_AS("replay." net, "replay_" net, "step_" net, batch, "auto", BENCH_OWN, work), \
+    STEP_AS("replay." net ".torch", "replay_" net, "step_" net, batch, "auto", BENCH_TORCH, work), \
+    STEP_AS("replay." net ".compiled", "replay_" net, "step_" net, batch, "auto", BENCH_COMPILED, \
+            work)
+/* Chains; where bandwidth is the limit, `words` f32 must move per element. */
+#define CHAIN(row, chain_case, other, n, parts, set_window, set_threads, peer_name) \
+    {.name = row, .case_name = chain_case, .peer_case = other, .arg = n, .per = parts, \
+     .window = set_window, .threads = set_threads, .unit = BENCH_NS, .peer = peer_name, \
+     .peer_window = "auto"}
+#define BOUND(row, chain_case, n, parts, kind, words, moves, set_window, set_threads, peer_name) \
+    {.name = row, .case_name = chain_case, .arg = n, .per = parts, .bytes = 4.0 * (words) * (n), \
+     .window = set_window, .threads = set_threads, .unit = kind, .peer = peer_name, \
+     .limit = BENCH_LIMIT_BANDWIDTH, .traffic = moves, .peer_window = "auto"}
+#define CHAIN8(row, n, set_window, set_threads, peer_name) \
+    BOUND("chain8." row, "chain8", n, 8, BENCH_NS, 3, BENCH_READ_READ_WRITE, set_window, \
+          set_threads, peer_name)
+#define LINES(row, lines_case, set_window, set_threads, peer_name) \
+    BOUND(row, lines_case, 4096 * 1024, 1, BENCH_MS, 2, BENCH_READ_WRITE, set_window, set_threads, \
+          peer_name)
+#define LINES_WAYS(row, lines_case) \
+    LINES(row, lines_case, "auto", 0, BENCH_TORCH), \
+    LINES(row ".1t", lines_case, "auto", 1, BENCH_TORCH), \
+    LINES(row ".compiled", lines_case, "auto", 0, BENCH_COMPILED), \
+    LINES(row ".compiled.1t", lines_case, "auto", 1, BENCH_COMPILED), \
+    LINES(row ".eager", lines_case, "1", 0, BENCH_OWN)
+#define ADAMW(row, set_window, set_threads, peer_name) \
+    BOUND("adamw." row, "adamw", 25000000, 1, BENCH_MS, 7, BENCH_READ_WRITE, set_window, \
+          set_threads, peer_name)
 
 static const struct bench_row ROWS[] = {
     ADD("add.1.eager", "add", 1, 1, "1"),
@@ -114,12 +153,35 @@ static const struct bench_row ROWS[] = {
     FUSED("swiglu.16m", "fused_swiglu", 1 << 24, 0),
     FUSED("lion_step.1m", "fused_lion", 1 << 20, 0),
     FUSED("lion_step.16m", "fused_lion", 1 << 24, 0),
+    CHAIN("window.known", "known", "add_chain64", 1, 64, "auto", 1, BENCH_TORCH),
+    CHAIN("chain8.1k", "chain8", NULL, 1 << 10, 8, "auto", 1, BENCH_TORCH),
+    CHAIN("chain8.1k.compiled", "chain8", NULL, 1 << 10, 8, "auto", 1, BENCH_COMPILED),
+    CHAIN("chain8.1k.replay", "chain8_replay", "chain8", 1 << 10, 8, "auto", 1, BENCH_OWN),
+    CHAIN("chain8.1k.eager", "chain8", NULL, 1 << 10, 8, "1", 1, BENCH_OWN),
+    CHAIN8("64k", 1 << 16, "auto", 0, BENCH_TORCH),
+    CHAIN8("64k.1t", 1 << 16, "auto", 1, BENCH_TORCH),
+    CHAIN8("64k.compiled", 1 << 16, "auto", 0, BENCH_COMPILED),
+    CHAIN8("64k.compiled.1t", 1 << 16, "auto", 1, BENCH_COMPILED),
+    CHAIN8("64k.eager", 1 << 16, "1", 0, BENCH_OWN),
+    CHAIN8("4m", 1 << 22, "auto", 0, BENCH_TORCH),
+    CHAIN8("4m.1t", 1 << 22, "auto", 1, BENCH_TORCH),
+    CHAIN8("4m.compiled", 1 << 22, "auto", 0, BENCH_COMPILED),
+    CHAIN8("4m.compiled.1t", 1 << 22, "auto", 1, BENCH_COMPILED),
+    CHAIN8("4m.eager", 1 << 22, "1", 0, BENCH_OWN),
+    LINES_WAYS("softmax.decomposed", "softmax_parts"),
+    LINES_WAYS("layernorm.decomposed", "layer_norm_parts"),
+    ADAMW("25m", "auto", 0, BENCH_TORCH),
+    ADAMW("25m.1t", "auto", 1, BENCH_TORCH),
+    ADAMW("25m.eager", "1", 0, BENCH_OWN),
     RECOMPUTE("none", BENCH_NO_PEER),
     RECOMPUTE("balanced", BENCH_OWN),
     RECOMPUTE("scope", BENCH_OWN),
     STEP("step.mlp", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 0, BENCH_TORCH),
     STEP("step.lenet", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 0, BENCH_TORCH),
     STEP("step.block", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 0, BENCH_TORCH),
+    STEP_WAYS("mlp", 64, MLP),
+    STEP_WAYS("lenet", 64, LENET),
+    STEP_WAYS("block", 8, BLOCK),
     STEP("step.mlp.1t", "step_mlp", 64, MLP_FLOPS, MLP_BYTES, 1, BENCH_TORCH),
     STEP("step.lenet.1t", "step_lenet", 64, LENET_FLOPS, LENET_BYTES, 1, BENCH_TORCH),
     STEP("step.block.1t", "step_block", 8, BLOCK_FLOPS, BLOCK_BYTES, 1, BENCH_TORCH),
@@ -162,7 +224,7 @@ int bench_rows(const struct bench_machine *machine, struct bench_row *out)
 {
     for (int i = 0; i < N_ROWS; i++) {
         out[i] = ROWS[i];
-        if (out[i].limit == BENCH_LIMIT_BANDWIDTH) {
+        if (out[i].limit == BENCH_LIMIT_BANDWIDTH && out[i].arg == 0) {
             out[i].arg = elements_of(&out[i], machine);
             out[i].bytes = bytes_of(&out[i]);
         }

@@ -43,13 +43,14 @@ struct bench_row {
     double per;         /* parts in one iteration: the value is per part */
     double flops;       /* per iteration */
     double bytes;       /* per iteration */
-    const char *window; /* BURN_WINDOW, NULL: as it is */
+    const char *window; /* BURN_WINDOW: "1" where results are released unread; NULL: a process */
     int threads;        /* 0: as many as there are cores */
     enum bench_unit unit;
     enum bench_peer peer;
     enum bench_limit limit;
     enum bench_traffic traffic;
     enum bench_level level;
+    const char *peer_window; /* BURN_WINDOW of BENCH_OWN, NULL: the same */
     const char *part; /* of processes: the option with which burn-bench plays its part; what it
                          prints behind "took" counts, else the time until it prints */
 };

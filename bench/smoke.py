@@ -6,6 +6,7 @@ Nothing is said about how fast anything is: tests must not depend on who else us
 """
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,7 +15,11 @@ import tempfile
 KEYS = {"name", "value", "unit", "peer", "peer_value", "ratio", "limit", "fraction", "spread",
         "rounds", "note"}
 ROWS = {"add.64.eager": "ns", "sgemm.256.1t": "GFLOP/s", "start.first_result": "ms",
-        "step.mlp": "ms"}
+        "window.known": "ns", "chain8.64k.1t": "ns", "step.mlp": "ms", "replay.mlp": "ms"}
+OWN_PEER = {"replay.mlp"}  # beside a process of ours, which is there without PyTorch
+LIMITED = {"sgemm.256.1t", "chain8.64k.1t", "step.mlp", "replay.mlp"}
+CHECKED = (("chain8", 1000), ("chain8_replay", 1000), ("known", 1), ("softmax_parts", 3072),
+           ("layer_norm_parts", 3072), ("adamw", 20000), ("step_mlp", 8), ("replay_mlp", 8))
 
 
 def run(*arguments):
@@ -39,13 +44,33 @@ def check_report(report, names):
         assert set(row) == KEYS, row
         assert row["unit"] == ROWS[row["name"]], row
         assert row["rounds"] >= 1 and row["note"] is None, row
-        assert row["peer"] is None, row
+        has_peer = row["name"] in OWN_PEER
+        assert row["peer"] == ("burn" if has_peer else None), row
         check_number(row, "value", True)
-        check_number(row, "peer_value", False)
-        check_number(row, "ratio", False)
-        has_limit = row["name"].startswith(("sgemm", "step"))
+        check_number(row, "peer_value", has_peer)
+        check_number(row, "ratio", has_peer)
+        has_limit = row["name"] in LIMITED
         check_number(row, "limit", has_limit)
         check_number(row, "fraction", has_limit)
+
+
+def digests(bench, window, request, size):
+    """What a worker with that window answers to check or reference, for each case of CHECKED."""
+    lines = "".join(f"{request} {name} {arg * size}\n" for name, arg in CHECKED)
+    done = subprocess.run([bench, "--worker"], input=lines, capture_output=True, text=True,
+                          timeout=100, check=True, env={**os.environ, "BURN_WINDOW": window})
+    answers = done.stdout.split("\n")[:-1]
+    assert len(answers) == len(CHECKED), done.stdout
+    assert all(len(answer) == 19 and answer.startswith("ok ") for answer in answers), answers
+    return answers
+
+
+def check_digests(bench):
+    eager = digests(bench, "1", "reference", 1)
+    assert digests(bench, "auto", "check", 1) == eager
+    assert eager[0] == eager[1] and eager[-2] == eager[-1], eager  # a replay and what it replays
+    assert len(set(eager)) == len(eager) - 2, eager
+    assert not set(digests(bench, "auto", "check", 2)) & set(eager)
 
 
 def main():
@@ -69,6 +94,7 @@ def main():
     only = ("--quick", "--no-peer", "--rounds", "2", "--only", "add.64.e*", "--json", "-")
     report = json.loads(run(bench, *only))
     assert [row["name"] for row in report["rows"]] == ["add.64.eager"], report
+    check_digests(bench)
     wrong = subprocess.run([bench, "--only", "nothing"], capture_output=True, text=True, timeout=60,
                            check=False)
     assert wrong.returncode == 2 and "no row matches" in wrong.stderr, wrong

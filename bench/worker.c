@@ -7,9 +7,14 @@
  *   round SECONDS     ->  ok SECONDS_PER_ITERATION ITERATIONS
  *                         no TEXT
  *   done              ->  ok                    data freed
+ *   check CASE ARG    ->  ok DIGEST             a few iterations of a case, and a number for what
+ *                         ok -                  they computed; - when the case has none
+ *                         no TEXT
+ *   reference CASE ARG -> as check              the same of the case that it must be equal to
  *
- * One case is prepared at a time. Threads and window are set by the environment of the process, so
- * another setting is another process. The time of a round is wall time of all its iterations.
+ * Peers have the first three. One case is prepared at a time. Threads and window are set by the
+ * environment of the process, so another setting is another process. The time of a round is wall
+ * time of all its iterations.
  */
 #include "worker.h"
 
@@ -105,6 +110,38 @@ static void answer_round(double seconds)
     printf("ok %.9e %lld\n", estimate, (long long)n);
 }
 
+/* Enough iterations for a sequence of calls to be new, known, and run from the kept plan. */
+enum { CHECK_RUNS = 6 };
+
+static void answer_check(burn_device *device, const struct bench_case *found, int64_t arg)
+{
+    burn_err err = BURN_ERR_INIT;
+    uint64_t digest = 0;
+    if (found == NULL) {
+        printf("no such case\n");
+        return;
+    }
+    if (found->digest == NULL) {
+        printf("ok -\n");
+        return;
+    }
+    finish_case();
+    current = found;
+    if (found->setup(device, arg, &err) != BURN_OK || found->run(CHECK_RUNS, &err) != BURN_OK ||
+        found->digest(&digest, &err) != BURN_OK) {
+        answer_error("check", &err);
+    } else {
+        printf("ok %016llx\n", (unsigned long long)digest);
+    }
+    finish_case();
+}
+
+static const struct bench_case *find_reference(const char *name)
+{
+    const struct bench_case *found = bench_case_find(name);
+    return found != NULL && found->reference != NULL ? bench_case_find(found->reference) : found;
+}
+
 static void answer(burn_device *device, const char *line)
 {
     char name[64];
@@ -112,6 +149,10 @@ static void answer(burn_device *device, const char *line)
     double seconds = 0;
     if (sscanf(line, "prepare %63s %lld", name, &arg) == 2) {
         answer_prepare(device, name, arg);
+    } else if (sscanf(line, "check %63s %lld", name, &arg) == 2) {
+        answer_check(device, bench_case_find(name), arg);
+    } else if (sscanf(line, "reference %63s %lld", name, &arg) == 2) {
+        answer_check(device, find_reference(name), arg);
     } else if (sscanf(line, "round %lf", &seconds) == 1) {
         answer_round(seconds);
     } else if (strncmp(line, "done", 4) == 0) {

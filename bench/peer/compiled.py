@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""compiled.py - the training steps under torch.compile, behind the line protocol of worker.c.
+"""compiled.py - training steps and chains under torch.compile, behind the protocol of worker.c.
 
-Forward, loss and backward are compiled as one, the optimizer's step as another, which is how
-PyTorch's documentation does it. The networks are those of peer.cpp. To add a case: a function that
-returns (model, loss, optimizer, x, y), and its name in CASES.
+Of a step, forward, loss and backward are compiled as one, the optimizer's step as another, which is
+how PyTorch's documentation does it. A chain is compiled as a whole. Both are those of peer.cpp. To
+add a step: a function that returns (model, loss, optimizer, x, y), and its name in STEPS; a chain:
+a function of two tensors, and its name in CHAINS.
 """
 import os
 import sys
@@ -65,10 +66,50 @@ def block(batch):
     return model, F.mse_loss, optimizer, torch.randn(shape), torch.randn(shape)
 
 
-CASES = {"step_mlp": mlp, "step_lenet": lenet, "step_block": block}
+def chain8(a, b):
+    y = torch.relu((a + b) * b - a)
+    return torch.abs(torch.maximum(y, b) * a) + b
 
 
-class Step:
+def softmax(a, _):
+    e = torch.exp(a - torch.amax(a, -1, keepdim=True))
+    return e / torch.sum(e, -1, keepdim=True)
+
+
+def layer_norm(a, _):
+    centred = a - torch.mean(a, -1, keepdim=True)
+    return centred / torch.sqrt(torch.var(a, -1, unbiased=False, keepdim=True) + 1e-5)
+
+
+STEPS = {"step_mlp": mlp, "step_lenet": lenet, "step_block": block}
+CHAINS = {"chain8": chain8, "softmax_parts": softmax, "layer_norm_parts": layer_norm}
+
+
+class Timed:
+    def run(self, n):
+        raise NotImplementedError
+
+    def timed(self, n):
+        start = time.perf_counter()
+        self.run(n)
+        return time.perf_counter() - start
+
+
+class Chain(Timed):
+    """A compiled function of two tensors, whose last result lives until the next one."""
+
+    def __init__(self, name, elements):
+        shape = (elements,) if name == "chain8" else (elements // 1024, 1024)
+        self.a, self.b = torch.randn(shape), torch.randn(shape)
+        self.chain, self.last = torch.compile(CHAINS[name]), None
+
+    def run(self, n):
+        with torch.no_grad():
+            for _ in range(n):
+                self.last = self.chain(self.a, self.b)
+
+
+class Step(Timed):
     """One network, compiled; run(n) does n training steps."""
 
     def __init__(self, model, loss, optimizer, x, y):
@@ -82,39 +123,35 @@ class Step:
             self.loss(self.x, self.y).backward()
             self.update()
 
-    def timed(self, n):
-        start = time.perf_counter()
-        self.run(n)
-        return time.perf_counter() - start
-
 
 class Server:
     def __init__(self):
-        self.step = None
+        self.case = None
         self.estimate = 0.0
 
     def prepare(self, name, arg):
-        if name not in CASES:
+        if name not in STEPS and name not in CHAINS:
             return f"no such case: {name}"
         torch.compiler.reset()
         torch.manual_seed(1)
-        self.step = Step(*CASES[name](int(arg)))
-        self.step.run(3)
+        arg = int(arg)
+        self.case = Step(*STEPS[name](arg)) if name in STEPS else Chain(name, arg)
+        self.case.run(3)
         n = 1
-        while (seconds := self.step.timed(n)) <= 0.02:
+        while (seconds := self.case.timed(n)) <= 0.02:
             n *= 2
         self.estimate = seconds / n
         return "ok"
 
     def round(self, seconds):
-        if self.step is None:
+        if self.case is None:
             return "no case is prepared"
         n = max(1, int(float(seconds) / self.estimate))
-        self.estimate = self.step.timed(n) / n
+        self.estimate = self.case.timed(n) / n
         return f"ok {self.estimate:.9e} {n}"
 
     def done(self):
-        self.step = None
+        self.case = None
         return "ok"
 
     def answer(self, words):

@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace F = torch::nn::functional;
 
@@ -162,6 +163,80 @@ struct Sgemm : Case {
     }
 };
 
+// ---- chains, as written -------------------------------------------------------------------------
+
+// The last result lives until the next iteration. Lines are 1024 long.
+struct Chain : Case {
+    torch::Tensor a, b, last;
+    std::string name;
+    Chain(const std::string &chain, int64_t elements) : name(chain)
+    {
+        const bool flat = chain == "chain8";
+        a = flat ? torch::randn({elements}) : torch::randn({elements / 1024, 1024});
+        b = torch::randn(a.sizes());
+    }
+    torch::Tensor chain8() const
+    {
+        torch::Tensor y = at::add(a, b);
+        y = at::mul(y, b);
+        y = at::sub(y, a);
+        y = at::relu(y);
+        y = at::maximum(y, b);
+        y = at::mul(y, a);
+        y = at::abs(y);
+        return at::add(y, b);
+    }
+    torch::Tensor softmax() const
+    {
+        torch::Tensor e = at::exp(at::sub(a, at::amax(a, {-1}, true)));
+        return at::div(e, at::sum(e, {-1}, true));
+    }
+    torch::Tensor layer_norm() const
+    {
+        torch::Tensor centred = at::sub(a, at::mean(a, {-1}, true));
+        torch::Tensor variance = at::var(a, {-1}, false, true);
+        return at::div(centred, at::sqrt(at::add(variance, 1e-5)));
+    }
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            last = name == "chain8" ? chain8() : name == "softmax_parts" ? softmax() : layer_norm();
+        }
+    }
+};
+
+// What torch.optim.AdamW(fused=True) calls, over the parameters of cases_adam.c.
+struct FusedAdamW : Case {
+    std::vector<torch::Tensor> params, grads, first, second, steps;
+    explicit FusedAdamW(int64_t total)
+    {
+        int64_t left = total;
+        for (int64_t share : {167, 167, 125, 125, 84, 84, 63, 42, 42, 31, 21, 14, 11, 9, 6}) {
+            add(total * share / 1000);
+            left -= total * share / 1000;
+        }
+        add(left);
+    }
+    void add(int64_t n)
+    {
+        params.push_back(torch::randn({n}));
+        grads.push_back(torch::randn({n}));
+        first.push_back(torch::zeros({n}));
+        second.push_back(torch::zeros({n}));
+        steps.push_back(torch::zeros({}));
+    }
+    void run(int64_t n) override
+    {
+        torch::NoGradGuard guard;
+        for (int64_t i = 0; i < n; i++) {
+            at::_foreach_add_(steps, 1);
+            at::_fused_adamw_(params, grads, first, second, {}, steps, 1e-3, 0.9, 0.999, 0.01, 1e-8,
+                              false, false);
+        }
+    }
+};
+
 // ---- training steps -----------------------------------------------------------------------------
 
 struct Step : Case {
@@ -279,6 +354,14 @@ std::unique_ptr<Case> make_case(const std::string &name, int64_t arg)
         if (name == mem) {
             return std::make_unique<Mem>(name, arg);
         }
+    }
+    for (const char *chain : {"chain8", "softmax_parts", "layer_norm_parts"}) {
+        if (name == chain) {
+            return std::make_unique<Chain>(name, arg);
+        }
+    }
+    if (name == "adamw") {
+        return std::make_unique<FusedAdamW>(arg);
     }
     if (name == "sgemm") {
         return std::make_unique<Sgemm>(arg);
