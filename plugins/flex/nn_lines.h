@@ -56,9 +56,12 @@ typedef struct flex_maxima {
     int32_t at; /* index of the first element */
 } flex_maxima;
 
+/* Two lines of so many elements, and two of operands, stay in the first cache. */
+enum { FLEX_FAR_MOST = 2048, FLEX_FAR_STEP = 16 };
+
 typedef struct flex_lines {
     uint8_t dtype; /* of the lines */
-    /* -inf for none. NaN are passed over: whoever goes on to `exp` finds them in its sum. */
+    /* -inf for none. NaN are passed over: who goes on to `exp` finds them in its sum. */
     double (*max)(const void *x, int64_t n);
     /* out[i] = exp(x[i] - shift); returns the sum. */
     double (*exp)(void *out, const void *x, double shift, int64_t n);
@@ -67,6 +70,11 @@ typedef struct flex_lines {
      * where that is unknown.
      */
     void (*softmax)(void *out, const void *x, int64_t n, const void *next);
+    /*
+     * The same for rows of n <= FLEX_FAR_MOST elements, a multiple of FLEX_FAR_STEP, past the
+     * caches; `out` starts on a line of 64 bytes. NULL where the ISA has none.
+     */
+    void (*far_softmax)(void *out, const void *x, int64_t n, int64_t rows);
     /* Mean, and mean of the squared distances from it; n > 0. `next` as above. */
     void (*moments)(double moments[2], const void *x, int64_t n, const void *next);
     double (*sum)(const void *x, int64_t n);

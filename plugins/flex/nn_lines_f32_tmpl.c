@@ -25,6 +25,22 @@ static inline __attribute__((always_inline)) void exp_lanes(float *out, const fl
 #endif
 }
 
+#if defined(__AVX512F__)
+/* out = x * by for 16 elements, past the caches. */
+static inline __attribute__((always_inline)) void stream_lanes(float *out, const float *x, float by)
+{
+    _mm512_stream_ps(out, _mm512_mul_ps(_mm512_load_ps(x), _mm512_set1_ps(by)));
+}
+#define STREAM_LANES stream_lanes
+
+/* The larger of 16 elements each; NaN in x are passed over. */
+static inline __attribute__((always_inline)) void max_lanes(float *best, const float *x)
+{
+    _mm512_storeu_ps(best, _mm512_max_ps(_mm512_loadu_ps(x), _mm512_loadu_ps(best)));
+}
+#define MAX_LANES max_lanes
+#endif
+
 #define TABLE_OF(isa) flex_lines_f32_##isa
 #define TABLE_NAME(isa) TABLE_OF(isa)
 #define TABLE TABLE_NAME(ISA)

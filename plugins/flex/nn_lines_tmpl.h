@@ -579,11 +579,63 @@ static void line_sgd(void *pp, void *pv, const void *pg, const flex_sgd *k, int6
     }
 }
 
+#if defined(STREAM_LANES)
+LINE_INLINE T largest_lane(T best[LANES])
+{
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        keep_larger(best, best + width, width);
+    }
+    return best[0];
+}
+
+/*
+ * Lines of results that no cache will hold, in one loop for all of them, so that memory never
+ * waits: while a line is computed, the one before is written and the next one searched for its
+ * maximum. FLEX_FAR_MOST elements per line at most, a multiple of LANES; `out` starts on a line of
+ * 64 bytes. The bits are those of single lines.
+ */
+static void far_softmax(void *pout, const void *px, int64_t n, int64_t rows)
+{
+    enum { AHEAD = 512 };
+    T lines[2][FLEX_FAR_MOST] __attribute__((aligned(64)));
+    const T *x = px;
+    T *out = pout;
+    T by = (T)0;
+    T top = rows > 0 ? (T)line_max(x, n) : (T)0;
+    for (int64_t r = 0; r < rows; r++, x += n, out += n) {
+        T *line = lines[r % 2];
+        const T *before = lines[(r + 1) % 2];
+        const T *next = r + 1 < rows ? x + n : x;
+        T best[LANES];
+        lane_sums s = {{{0}}};
+        memcpy(best, next, sizeof(best));
+        for (int64_t i = 0; i < n; i += LANES) {
+            __builtin_prefetch(next + i + AHEAD);
+            MAX_LANES(best, next + i);
+            EXP_LANES(line + i, x + i, top);
+            add_lanes(&s, line + i);
+            if (r > 0) {
+                STREAM_LANES(out - n + i, before + i, by);
+            }
+        }
+        by = (T)(1.0 / fold(&s));
+        top = largest_lane(best);
+    }
+    for (int64_t i = 0; rows > 0 && i < n; i += LANES) {
+        STREAM_LANES(out - n + i, lines[(rows + 1) % 2] + i, by);
+    }
+}
+#define FAR_SOFTMAX far_softmax
+#else
+#define FAR_SOFTMAX NULL
+#endif
+
 const flex_lines TABLE = {
     .dtype = TABLE_DTYPE,
     .max = line_max,
     .exp = line_exp,
     .softmax = line_softmax,
+    .far_softmax = FAR_SOFTMAX,
     .moments = line_moments,
     .sum = line_sum,
     .sum_squares = line_sum_squares,

@@ -4,7 +4,7 @@
  *
  * Each op runs once on tensors of more than 48 MiB, from where on the backend streams, and again on
  * pieces of them, where it does not. Sizes are odd, so that tiles, lines and tasks end in the
- * middle, and results start 4 bytes off a line. Transposed copies are compared by index.
+ * middle, and results start 4 bytes off a line; whole lines follow. Transposed copies are compared by index.
  */
 #include "nn_rig.h"
 
@@ -17,7 +17,11 @@
 
 #include <cmocka.h>
 
-enum { LINE = 1003, LINES = 9001, PIECE = 97 };
+enum { LINES = 9001, PIECE = 97 };
+
+/* Elements of a line, and where results start: set by the tests. */
+static int64_t line = 1003;
+static uintptr_t off_a_line = 4;
 
 static rig_tensor lines_of(uint8_t dtype, int64_t n, void *data)
 {
@@ -26,8 +30,8 @@ static rig_tensor lines_of(uint8_t dtype, int64_t n, void *data)
     t.dtype = dtype;
     t.rank = 2;
     t.dims[0] = n;
-    t.dims[1] = LINE;
-    t.strides[0] = LINE;
+    t.dims[1] = line;
+    t.strides[0] = line;
     t.strides[1] = 1;
     t.data = data;
     return t;
@@ -38,10 +42,10 @@ static int64_t size_of(uint8_t dtype)
     return dtype == BURN_F64 ? 8 : dtype == BURN_F32 ? 4 : 2;
 }
 
-/* Memory for all lines and 64 bytes more, filled with 0xA5. */
+/* Memory for all lines and 128 bytes more, filled with 0xA5. */
 static char *room_for(uint8_t dtype)
 {
-    size_t bytes = (size_t)LINES * LINE * (size_t)size_of(dtype) + 64;
+    size_t bytes = (size_t)LINES * (size_t)line * (size_t)size_of(dtype) + 128;
     char *memory = malloc(bytes);
     assert_non_null(memory);
     memset(memory, 0xa5, bytes);
@@ -75,11 +79,11 @@ static void run_lines(const burn_plugin *plugin, uint64_t op, const void *attrs,
 static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *attrs,
                         uint32_t size)
 {
-    const int64_t step = LINE * size_of(dtype);
+    const int64_t step = line * size_of(dtype);
     const int64_t all = LINES * step;
     rig_tensor made[2];
     for (uint32_t i = 0; i < n_in; i++) {
-        made[i] = rig_random(dtype, 2, (const int64_t[]){LINES, LINE}, 7 + i);
+        made[i] = rig_random(dtype, 2, (const int64_t[]){LINES, line}, 7 + i);
     }
     char *small = room_for(dtype);
     for (int64_t at = 0; at < LINES; at += PIECE) {
@@ -93,13 +97,14 @@ static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *a
     }
     for (uint32_t threads = 1; threads <= 2; threads++) {
         char *large = room_for(dtype);
-        rig_tensor out = lines_of(dtype, LINES, large + 4);
+        uintptr_t start = 64 - (uintptr_t)large % 64 + off_a_line;
+        rig_tensor out = lines_of(dtype, LINES, large + start);
         run_lines(rig_plugin(getenv("BURN_TEST_FLEX"), threads), op, attrs, size, n_in, made,
                   &out);
-        assert_memory_equal(large + 4, small, (size_t)all);
-        for (int64_t i = 0; i < 4; i++) {
-            assert_int_equal((unsigned char)large[i], 0xa5);
-            assert_int_equal((unsigned char)large[4 + all + i], 0xa5);
+        assert_memory_equal(large + start, small, (size_t)all);
+        for (uintptr_t i = 0; i < 4; i++) {
+            assert_int_equal((unsigned char)large[start - 4 + i], 0xa5);
+            assert_int_equal((unsigned char)large[start + (uintptr_t)all + i], 0xa5);
         }
         free(large);
     }
@@ -120,9 +125,8 @@ static void elementwise__streamed_bits_are_those_of_pieces(void **state)
     check_lines(BURN_OP_COPY, BURN_F32, 1, NULL, 0);
 }
 
-static void lines__streamed_bits_are_those_of_pieces(void **state)
+static void check_ops_of_lines(void)
 {
-    (void)state;
     burn_attrs_axis axis;
     burn_attrs_norm norm;
     memset(&axis, 0, sizeof(axis));
@@ -138,7 +142,23 @@ static void lines__streamed_bits_are_those_of_pieces(void **state)
     check_lines(BURN_OP_LAYER_NORM, BURN_F32, 1, &norm, (uint32_t)sizeof(norm));
 }
 
-/* Strips of 128 and blocks of 16 do not divide these sizes. */
+static void lines__streamed_bits_are_those_of_pieces(void **state)
+{
+    (void)state;
+    check_ops_of_lines();
+}
+
+/* Whole lines of memory, which some loops write themselves. */
+static void aligned_lines__streamed_bits_are_those_of_pieces(void **state)
+{
+    (void)state;
+    off_a_line = 0;
+    for (line = 1008; line <= 2080; line += 536) {
+        check_ops_of_lines();
+    }
+}
+
+/* Strips of 1024 and blocks of 16 do not divide these sizes. */
 static void check_transposed(int64_t rows, int64_t columns)
 {
     burn_err err = BURN_ERR_INIT;
@@ -181,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elementwise__streamed_bits_are_those_of_pieces),
         cmocka_unit_test(lines__streamed_bits_are_those_of_pieces),
+        cmocka_unit_test(aligned_lines__streamed_bits_are_those_of_pieces),
         cmocka_unit_test(transposed_copy__every_element_arrives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
