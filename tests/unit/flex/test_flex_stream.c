@@ -4,7 +4,8 @@
  *
  * Each op runs once on tensors of more than 48 MiB, from where on the backend streams, and again on
  * pieces of them, where it does not. Sizes are odd, so that tiles, lines and tasks end in the
- * middle, and results start 4 bytes off a line; whole lines follow. Transposed copies are compared by index.
+ * middle, and results start 4 bytes off a line; then whole lines. Transposed copies are compared by
+ * index.
  */
 #include "nn_rig.h"
 
