@@ -53,6 +53,40 @@ BURN_API int32_t burn_plan_at(burn_device *device, uint32_t i, burn_plan_info *o
  * text. NULL and 0 measure. [any] */
 BURN_API size_t burn_plan_text(burn_device *device, char *text, size_t size);
 
+/* ---- dry runs ---- */
+
+/* What a program would need. Bytes of memory are the calling thread's on that device. */
+typedef struct burn_dry_run {
+    uint32_t struct_size;
+    uint32_t n_variables;   /* made in it */
+    uint64_t calls;         /* that would have waited or run */
+    uint64_t launches;      /* that would have been made of them */
+    uint64_t before;        /* bytes in use when it began */
+    uint64_t peak_bytes;    /* most that would have been taken beyond these */
+    uint64_t live_bytes;    /* the bound: most that values would have held at once */
+    uint64_t variable_bytes; /* of the variables made in it */
+    uint64_t largest;       /* bytes of the largest result */
+    int64_t largest_dims[BURN_MAX_RANK];
+    uint8_t largest_dtype;
+    uint8_t largest_rank;
+    uint8_t zero[6];
+    char largest_op[48];    /* that makes it; "" when there is none */
+} burn_dry_run;
+
+/*
+ * From here on the calling thread's calls on the device are looked at and planned as ever, but nothing
+ * is computed or uploaded and no memory is taken. Tensors and variables have shapes and no values:
+ * reading one is BURN_E_STATE, at any time. In window auto all calls wait, as they do the second
+ * time; what was seen in it is known afterwards. Variables from before keep their values, whatever
+ * updates them; what the program itself counts (steps of an optimizer) goes on. BURN_E_STATE in a
+ * dry run or while a step is kept (burn/replay.h).
+ */
+BURN_API int32_t burn_dry_run_begin(burn_device *device, burn_err *err);
+/* Ends it and tells. What was made in it stays without a value; random numbers go on as before it.
+ * BURN_E_STATE without a begin on this thread; BURN_E_INVALID for a struct without its size, then it
+ * goes on. */
+BURN_API int32_t burn_dry_run_end(burn_dry_run *out, burn_err *err);
+
 /* From now on `peak_in_use` and `peak_reserved` of burn_memory_report are the highest since this
  * call. [any] */
 BURN_API void burn_memory_peak_reset(burn_device *device);

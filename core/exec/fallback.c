@@ -74,7 +74,7 @@ static burn_tensor *own_memory(burni_thread *thread, burn_device *device, burn_t
 
 static void give_memory(burni_stream *stream, burni_storage *to, burni_storage *from)
 {
-    if (to->block != NULL && to->block->klass != BURNI_PLACE) {
+    if (to->block != NULL) {
         burni_pool_give(&stream->cache, to->block);
     }
     to->block = from->block;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/tag.h"
+#include "exec/dry.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
@@ -468,10 +469,42 @@ static void reuse_for_all(const burni_launch *launch, burni_storage **lent)
     }
 }
 
+/* All but the launch: memory that is counted only, and outputs without values. */
+static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_fused)
+{
+    burni_storage *lent[BURN_MAX_OPERANDS];
+    burn_operand workspace;
+    burn_err err;
+    uint64_t vars = 0;
+    begin_error(&err);
+    (void)look_at_inputs(launch, &vars); /* for inputs that are made now; none has a value */
+    if (is_fused) {
+        reuse_for_all(launch, lent);
+    } else {
+        (void)reuse_input(launch);
+    }
+    int32_t rc = back_outputs(stream, launch, &err);
+    if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
+        burni_block *scratch = take_workspace(stream, launch, &workspace, &err);
+        rc = scratch != NULL ? BURN_OK : BURN_E_NO_MEMORY;
+        if (scratch != NULL) {
+            burni_pool_give(&stream->cache, scratch);
+        }
+    }
+    if (rc != BURN_OK) {
+        (void)fail_launch(stream, launch, &err);
+    }
+    burni_dry_launched(stream, launch);
+    return BURN_OK;
+}
+
 int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
 {
     uint64_t vars = 0;
     burni_storage *lent[BURN_MAX_OPERANDS];
+    if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
+        return run_dry(stream, launch, 1);
+    }
     if (launch->resolved->workspace_bytes > 0 || look_at_inputs(launch, &vars) != NULL) {
         return BURN_E_UNSUPPORTED;
     }
@@ -496,6 +529,9 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
 int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
 {
     uint64_t vars = 0;
+    if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
+        return run_dry(stream, launch, 0);
+    }
     burni_cause *cause = look_at_inputs(launch, &vars);
     if (__builtin_expect(cause != NULL, 0)) {
         fail_outputs(launch, cause);
@@ -520,7 +556,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     }
     int32_t rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL,
                               &err);
-    if (scratch != NULL && scratch->klass != BURNI_PLACE) {
+    if (scratch != NULL) {
         burni_pool_give(&stream->cache, scratch);
     }
     stream->n_launched++;

@@ -553,7 +553,8 @@ void burni_places_begin(burni_stream *stream, const burni_batch *batch, const bu
     if (p->is_off || !all_die(batch, p)) {
         return;
     }
-    p->piece = burni_pool_take_piece(&stream->device->pool, &stream->cache, p->size.packed);
+    p->piece = burni_pool_take_piece(&stream->device->pool, &stream->cache, p->size.packed,
+                                     p->size.bound);
     if (p->piece == NULL) {
         p->is_off = 1;
         p->size.total = p->size.pool;

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/dry.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
 #include "exec/launch.h"
@@ -147,7 +148,8 @@ static void storage_dead(burni_storage *s)
         return;
     }
     s->block = NULL;
-    if (block->klass == BURNI_PLACE) {
+    if (block->klass >= BURNI_N_CLASSES) {
+        burni_pool_forget(block);
         return;
     }
     burni_device *device = s->device;
@@ -180,6 +182,7 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan)
     burni_batch batch = {stream->records, slots, stream->n_records, stream->sequence->n_slots};
     burni_records_needed(&batch, count, alive, needed);
     batch.n = count;
+    burni_dry_calls(stream, count);
     burni_plan *plan =
         count > 1 ? burni_plan_for(stream, &batch, alive, needed, may_plan) : NULL;
     for (uint32_t i = count; i-- > 0;) {
@@ -327,6 +330,10 @@ static int32_t append_auto(burni_stream *stream, const burni_launch *launch, bur
     burni_sequence_add(q, launch, slots);
     burni_thread_current->open_sequences |= UINT64_C(1) << stream->device->index;
     int known = burni_sequence_is_known(q);
+    if (!known && stream->cache.dry != NULL) {
+        burni_sequence_learn(q);
+        known = 1;
+    }
     int32_t rc = BURN_OK;
     if (known && !stream->defers) {
         /* From here on others may look for records. */
@@ -443,6 +450,7 @@ static void thread_exit(burni_thread *thread)
 {
     burni_profile_thread_exit(thread);
     burni_recording_abandon(thread);
+    burni_dry_abandon(thread);
     for (uint32_t i = 0; i < BURNI_MAX_DEVICES; i++) {
         burni_stream *s = thread->streams[i];
         if (s == NULL || atomic_load(&s->device->closed)) {

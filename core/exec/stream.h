@@ -62,7 +62,8 @@ typedef struct burni_fault {
 /* burni_stream.way; 0 is a launch on a synchronous device that nobody looks at. */
 enum {
     BURNI_WAY_QUEUED = 1,  /* waits before, a point behind */
-    BURNI_WAY_MEASURED = 2 /* profile.h */
+    BURNI_WAY_MEASURED = 2, /* profile.h */
+    BURNI_WAY_DRY = 4       /* dry.h: nothing is launched */
 };
 
 typedef struct burni_stream {

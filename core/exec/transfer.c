@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/dry.h"
 #include "exec/emit.h"
 #include "exec/explain.h"
 #include "exec/guard.h"
@@ -24,6 +25,10 @@ static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *
     int32_t rc = burni_storage_back(stream, s, err);
     if (rc != BURN_OK) {
         return rc;
+    }
+    if (__builtin_expect(burni_is_dry(stream), 0)) {
+        burni_storage_fail(s, &burni_cause_dry);
+        return BURN_OK;
     }
     if (s->bytes > 0 && s->host != NULL && stream->device->synchronous) {
         memcpy(s->host, data, s->bytes);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/dry.h"
 #include "exec/emit.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
@@ -89,7 +90,8 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
     burni_storage_launch(var->value->storage);
     var->value->storage->var = var;
     atomic_store_explicit(&var->value->storage->is_var, 1, memory_order_release);
-    if (atomic_load(&var->value->storage->state) == BURNI_FAILED) {
+    burni_dry_variable(thread, var->value->storage);
+    if (burni_storage_failed(thread, var->value->storage)) {
         burni_cause_write(var->value->storage->cause, err);
         burn_var_release(var);
         return NULL;
@@ -165,7 +167,7 @@ static int32_t check_copy(burni_thread *thread, const burn_tensor *copy, burn_er
 {
     burni_storage *s = copy->storage;
     burni_storage_launch(s);
-    if (atomic_load(&s->state) != BURNI_FAILED && s->fault == NULL) {
+    if (!burni_storage_failed(thread, s) && s->fault == NULL) {
         return BURN_OK;
     }
     return burni_storage_wait(thread, s, err);
@@ -203,6 +205,9 @@ static void exchange(burn_var *var, burni_storage *fresh, burn_tensor *copy)
     take_memory(fresh, old);
     if (copy != NULL) {
         take_memory(old, copy->storage);
+        if (copy->storage->cause == &burni_cause_dry) {
+            burni_storage_fail(old, &burni_cause_dry);
+        }
     }
     atomic_store_explicit(&old->is_var, 0, memory_order_release);
     burni_guard_exchange_end(old);

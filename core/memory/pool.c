@@ -226,6 +226,50 @@ static void count_out(burni_cache *cache, uint64_t bytes)
     atomic_store_explicit(&cache->in_use, now, memory_order_relaxed);
 }
 
+/* ---- dry runs -------------------------------------------------------------------------------- */
+
+static burni_page no_page; /* of all blocks without memory */
+static _Atomic uint64_t n_dry_runs;
+
+uint64_t burni_pool_dry_serial(void)
+{
+    return atomic_fetch_add(&n_dry_runs, 1) + 1;
+}
+
+static burni_block *take_dry(burni_cache *cache, uint64_t taken, uint64_t live)
+{
+    burn_err err = BURN_ERR_INIT;
+    burni_dry_memory *dry = cache->dry;
+    burni_block *block = block_new(BURNI_DRY, taken, &err);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->page = &no_page;
+    block->ready = live;
+    block->offset = 0;
+    block->serial = dry->serial;
+    block->owner = cache;
+    int64_t now = atomic_fetch_add(&dry->taken, (int64_t)taken) + (int64_t)taken;
+    dry->peak_taken = now > dry->peak_taken ? now : dry->peak_taken;
+    now = atomic_fetch_add(&dry->live, (int64_t)live) + (int64_t)live;
+    dry->peak_live = now > dry->peak_live ? now : dry->peak_live;
+    return block;
+}
+
+/* Those that outlive their dry run are counted nowhere. */
+void burni_pool_forget(burni_block *block)
+{
+    if (block->klass != BURNI_DRY) {
+        return;
+    }
+    burni_dry_memory *dry = block->owner->dry;
+    if (dry != NULL && dry->serial == block->serial) {
+        atomic_fetch_sub(&dry->taken, (int64_t)block->bytes);
+        atomic_fetch_sub(&dry->live, (int64_t)block->ready);
+    }
+    burni_free(block);
+}
+
 burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err)
 {
     uint32_t klass = burni_pool_class_of(bytes);
@@ -242,6 +286,9 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
         return NULL;
     }
     burni_block *block = cache->free[klass];
+    if (__builtin_expect(cache->dry != NULL, 0)) {
+        return take_dry(cache, burni_pool_class_bytes(klass), bytes);
+    }
     if (__builtin_expect(block != NULL, 1)) {
         cache->free[klass] = block->next;
     } else {
@@ -257,6 +304,10 @@ burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t byte
 
 void burni_pool_give(burni_cache *cache, burni_block *block)
 {
+    if (__builtin_expect(block->klass >= BURNI_N_CLASSES, 0)) {
+        burni_pool_forget(block);
+        return;
+    }
     block->next = cache->free[block->klass];
     cache->free[block->klass] = block;
     count_out(cache, block->bytes);
@@ -302,8 +353,12 @@ static void drop_piece(burni_pool *pool, burni_cache *cache)
     }
 }
 
-burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes)
+burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes,
+                                   uint64_t live)
 {
+    if (cache->dry != NULL) {
+        return take_dry(cache, bytes, live);
+    }
     burni_block *piece = cache->piece;
     if (piece == NULL || piece->bytes < bytes) {
         burn_err err = BURN_ERR_INIT;
@@ -329,6 +384,10 @@ burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_
 
 void burni_pool_give_piece(burni_pool *pool, burni_cache *cache, burni_block *piece)
 {
+    if (piece->klass == BURNI_DRY) {
+        burni_pool_forget(piece);
+        return;
+    }
     count_out(cache, piece->ready);
     drop_piece(pool, cache);
     cache->piece = piece;

@@ -23,7 +23,8 @@
 #define BURNI_SMALL_BLOCK  (256u * 1024u)
 #define BURNI_MEDIUM_BLOCK (1024u * 1024u)
 #define BURNI_PAGE         (2u * 1024u * 1024u)
-#define BURNI_PLACE        UINT32_MAX /* class of a part of a piece: nobody's to give back */
+#define BURNI_PLACE        UINT32_MAX       /* class of a part of a piece: nobody's to give back */
+#define BURNI_DRY          (UINT32_MAX - 1) /* class of a block without memory, in a dry run */
 
 typedef struct burni_page {
     burn_buffer *buffer;
@@ -44,10 +45,22 @@ typedef struct burni_block {
     uint32_t klass;
     uint32_t shared; /* a place that an input and an output have */
     uint64_t ready;  /* in the shared list: index of the snapshot that must pass; of a piece in use:
-                        bytes of it that are needed */
+                        bytes of it that are needed; without memory: bytes of its value */
     struct burni_cache *owner; /* whose counters hold it while it is in use */
-    struct burni_block *next;
+    union {
+        struct burni_block *next;
+        uint64_t serial; /* without memory: of which dry run */
+    };
 } burni_block;
+
+/* What would be in use, of a cache whose blocks have no memory. */
+typedef struct burni_dry_memory {
+    _Atomic int64_t taken; /* bytes of blocks */
+    _Atomic int64_t live;  /* bytes of values */
+    int64_t peak_taken;
+    int64_t peak_live;
+    uint64_t serial; /* which dry run */
+} burni_dry_memory;
 
 /* A stream's own free blocks and counters; written by its thread (or under its lock) only, but for
  * `given_back`: bytes of this cache that were freed elsewhere. In use is in_use - given_back. */
@@ -56,6 +69,7 @@ typedef struct burni_cache {
     burni_page *open_pages[2]; /* the pages that small and medium blocks are cut from */
     burni_block *piece;        /* the one that nobody uses now */
     burni_block *workspace;    /* of the next launch, where it has a place in a piece */
+    burni_dry_memory *dry;     /* blocks are counted here and have no memory; NULL: they have */
     _Atomic int64_t in_use;
     _Atomic int64_t peak;
     _Atomic int64_t given_back;
@@ -88,11 +102,16 @@ int32_t burni_pool_init(burni_pool *pool, const burn_device_api *api, burn_backe
 burni_block *burni_pool_take(burni_pool *pool, burni_cache *cache, uint64_t bytes, burn_err *err);
 /* Gives a block back to the list that it was taken through. [queue] */
 void burni_pool_give(burni_cache *cache, burni_block *block);
+/* A number for a dry run. [any] */
+uint64_t burni_pool_dry_serial(void);
+/* A block of class BURNI_PLACE or BURNI_DRY is used no more. [any] */
+void burni_pool_forget(burni_block *block);
 /* Gives a block to the shared list, to be reused when snapshot `ready` has passed. [any] */
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready);
-/* A page of its own with room for `bytes`, of which only these count as in use. NULL when the device
- * has no more. [queue] */
-burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes);
+/* A page of its own with room for `bytes`, of which only these count as in use; at most `live` of them
+ * hold values at once. NULL when the device has no more. [queue] */
+burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes,
+                                   uint64_t live);
 void burni_pool_give_piece(burni_pool *pool, burni_cache *cache, burni_block *piece);
 /* Returns pages of which nothing is in use and no cache holds a block to the backend. */
 void burni_pool_trim(burni_pool *pool, burni_cache *cache);

@@ -19,6 +19,9 @@
 burni_hooks burni_hooks_table;
 
 /* clang-format off */
+burni_cause burni_cause_dry = { UINT32_MAX, BURN_E_STATE, 0,
+    "made in a dry run (burn_dry_run_begin), which computes nothing; make it again after "
+    "burn_dry_run_end" };
 burni_cause burni_cause_no_memory = { UINT32_MAX, BURN_E_NO_MEMORY, 0, "out of host memory" };
 /* clang-format on */
 

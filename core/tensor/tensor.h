@@ -43,6 +43,8 @@ void burni_cause_unref(burni_cause *cause);
 void burni_cause_write(const burni_cause *cause, burn_err *err);
 /* What a tensor carries when not even a cause could be allocated. */
 extern burni_cause burni_cause_no_memory;
+/* What a storage carries that was made in a dry run (exec/dry.h). */
+extern burni_cause burni_cause_dry;
 
 /* "Has memory" (block or host address) and "ready" are different things. */
 enum {
