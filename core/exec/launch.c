@@ -15,6 +15,7 @@
 #include "exec/fault.h"
 #include "exec/guard.h"
 #include "exec/profile.h"
+#include "exec/unrun.h"
 
 #include <string.h>
 
@@ -22,8 +23,12 @@
 
 int32_t burni_storage_back(burni_stream *stream, burni_storage *s, burn_err *err)
 {
-    if (s->block != NULL) {
+    if (s->block != NULL && (s->block->klass != BURNI_DRY || burni_is_dry(stream))) {
         return BURN_OK;
+    }
+    if (s->block != NULL) {
+        burni_pool_forget(s->block); /* a variable of a dry run gets a value */
+        s->block = NULL;
     }
     burni_block *block = burni_pool_take(&stream->device->pool, &stream->cache, s->bytes, err);
     if (block == NULL) {
@@ -65,6 +70,9 @@ static burni_cause *look_at_inputs(const burni_launch *launch, uint64_t *vars)
             continue;
         }
         mask |= (uint64_t)(burni_is_var(s) != 0) << i;
+        if (__builtin_expect(burni_is_unrun(s), 0)) {
+            burni_unrun_make(s);
+        }
         if (!has_bit(launch->overwrite, i) &&
             atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
             return s->cause;
@@ -353,7 +361,8 @@ static int32_t back_outputs(burni_stream *stream, const burni_launch *launch, bu
 {
     for (uint32_t j = 0; j < launch->n_out; j++) {
         burni_storage *s = launch->storages[launch->n_in + j];
-        if (s != NULL && s->block == NULL && burni_storage_back(stream, s, err) != BURN_OK) {
+        if (s != NULL && (s->block == NULL || s->block->klass == BURNI_DRY) &&
+            burni_storage_back(stream, s, err) != BURN_OK) {
             return BURN_E_NO_MEMORY;
         }
     }

@@ -600,6 +600,20 @@ int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan)
     return plan->rows_version != version_of(stream);
 }
 
+void burni_plan_writes(const burni_plan *plan, uint8_t *written)
+{
+    memset(written, 0, plan->n_records);
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        const burni_group *g = plan->steps[k].group;
+        if (g == NULL) {
+            written[plan->steps[k].record] = 1;
+        }
+        for (uint32_t m = 0; g != NULL && m < g->n_members; m++) {
+            written[g->members[m].record] = g->members[m].written;
+        }
+    }
+}
+
 uint32_t burni_plan_size(const burni_plan *plan)
 {
     return plan->n_steps;

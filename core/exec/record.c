@@ -340,3 +340,22 @@ void burni_records_needed(const burni_batch *batch, uint32_t count, uint8_t *ali
         }
     }
 }
+
+void burni_records_need(const burni_batch *batch, const uint8_t *alive, uint8_t *needed)
+{
+    uint8_t wanted[BURNI_SLOTS];
+    memset(wanted, 0, batch->n_slots);
+    for (uint32_t k = batch->n; k-- > 0;) {
+        const burni_record *r = batch->records[k];
+        int runs = alive[k] || r->launch.op->def.effect > BURN_EFFECT_RANDOM;
+        for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
+            runs |= r->slots[j] != BURNI_SLOT_NONE && wanted[r->slots[j]];
+        }
+        needed[k] = (uint8_t)runs;
+        for (uint32_t i = 0; i < r->launch.n_in && runs; i++) {
+            if (r->slots[i] != BURNI_SLOT_NONE) {
+                wanted[r->slots[i]] = 1;
+            }
+        }
+    }
+}

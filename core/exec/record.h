@@ -61,4 +61,7 @@ static inline int burni_slot_dies(const burni_slot *slot, uint32_t n_uses)
 void burni_records_needed(const burni_batch *batch, uint32_t count, uint8_t *alive,
                           uint8_t *needed);
 
+/* The same for all records, when it is known whose results are seen from outside. */
+void burni_records_need(const burni_batch *batch, const uint8_t *alive, uint8_t *needed);
+
 #endif /* BURN_CORE_EXEC_RECORD_H */

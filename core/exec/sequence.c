@@ -84,6 +84,19 @@ uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage)
     return q->n_slots < BURNI_SLOTS ? slot_of(q, storage) : BURNI_SLOT_NONE;
 }
 
+uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *s)
+{
+    uint32_t at = place_of(s);
+    while (q->table[at].epoch == q->epoch) {
+        const burni_slot *slot = &q->slots[q->table[at].slot];
+        if (slot->storage == s) {
+            return slot->serial == s->serial ? q->table[at].slot : BURNI_SLOT_NONE;
+        }
+        at = (at + 1) % BURNI_SLOT_TABLE;
+    }
+    return BURNI_SLOT_NONE;
+}
+
 /* ---- symbols --------------------------------------------------------------------------------- */
 
 /* Equal sizes have equal symbols; 0, 1 and negative ones mean themselves. */

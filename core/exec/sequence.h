@@ -62,6 +62,8 @@ int burni_sequence_is_full(const burni_sequence *q, const struct burni_launch *l
 void burni_sequence_add(burni_sequence *q, const struct burni_launch *launch, uint32_t *slots);
 /* The slot of a storage, made if need be; BURNI_SLOT_NONE when there are too many. */
 uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage);
+/* The slot of a storage that has one, or BURNI_SLOT_NONE. */
+uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *storage);
 /* 1 when the chain was learnt before. */
 int burni_sequence_is_known(const burni_sequence *q);
 void burni_sequence_learn(burni_sequence *q);

@@ -17,6 +17,7 @@
 #include "exec/profile.h"
 #include "exec/record.h"
 #include "exec/recording.h"
+#include "exec/unrun.h"
 
 #include <string.h>
 
@@ -136,6 +137,9 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
 /* Hook: the last reference to a storage is gone. */
 static void storage_dead(burni_storage *s)
 {
+    if (s->unrun != NULL) {
+        burni_unrun_drop(s);
+    }
     if (atomic_load_explicit(&s->device->closed, memory_order_relaxed)) {
         return;
     }
@@ -173,33 +177,73 @@ static void storage_dead(burni_storage *s)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Runs the first `count` records, but for those that nobody sees. The lock is held. */
-static void run_records(burni_stream *stream, uint32_t count, int may_plan)
+/* Runs what is needed of the records, by the plan or in order, and frees all of them. */
+static void run_batch(burni_stream *stream, const burni_batch *batch, const uint8_t *needed,
+                      burni_plan *plan)
 {
-    uint8_t alive[BURNI_MAX_WINDOW];
-    uint8_t needed[BURNI_MAX_WINDOW];
-    burni_slot *slots = stream->sequence->slots;
-    burni_batch batch = {stream->records, slots, stream->n_records, stream->sequence->n_slots};
-    burni_records_needed(&batch, count, alive, needed);
-    batch.n = count;
-    burni_dry_calls(stream, count);
-    burni_plan *plan =
-        count > 1 ? burni_plan_for(stream, &batch, alive, needed, may_plan) : NULL;
-    for (uint32_t i = count; i-- > 0;) {
+    for (uint32_t i = batch->n; i-- > 0;) {
         if (!needed[i]) {
-            burni_record_done(slots, stream->records[i]);
+            burni_record_done(batch->slots, batch->records[i]);
             stream->n_dropped++;
         }
     }
     if (plan != NULL) {
-        burni_plan_run(stream, &batch, plan);
+        burni_plan_run(stream, batch, plan);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        burni_record *r = stream->records[i];
+    for (uint32_t i = 0; i < batch->n; i++) {
+        burni_record *r = batch->records[i];
         if (!r->done) {
-            burni_record_run(stream, slots, r);
+            burni_record_run(stream, batch->slots, r);
         }
         burni_record_free(stream, r);
+    }
+}
+
+/* Results that only scopes hold are not wanted now: takes them out, finds the plan without them, and
+ * leaves what makes them. NULL and 0: it can't be done, and everything is as it was. */
+static int run_without(burni_stream *stream, burni_batch *batch, const burni_storage *target,
+                       uint8_t *alive, uint8_t *needed)
+{
+    uint8_t all_alive[BURNI_MAX_WINDOW];
+    uint8_t left[BURNI_MAX_WINDOW];
+    uint8_t written[BURNI_MAX_WINDOW];
+    memcpy(all_alive, alive, batch->n);
+    if (burni_unrun_find(stream, batch, target, alive, left) == 0) {
+        return 0;
+    }
+    burni_records_need(batch, alive, needed);
+    burni_plan *plan =
+        batch->n > 1 ? burni_plan_for(stream, batch, alive, needed, 1) : NULL;
+    memcpy(written, needed, batch->n);
+    if (plan != NULL) {
+        burni_plan_writes(plan, written);
+    }
+    if (!burni_unrun_leave(stream, batch, left, written)) {
+        memcpy(alive, all_alive, batch->n);
+        burni_records_need(batch, alive, needed);
+        return 0;
+    }
+    burni_unrun_settle(batch);
+    run_batch(stream, batch, needed, plan);
+    return 1;
+}
+
+/* Runs the first `count` records, but for those that nobody sees. The lock is held. `target`: what
+ * the cut is for, when it is the owner's read; else NULL. */
+static void run_records(burni_stream *stream, uint32_t count, int may_plan,
+                        const burni_storage *target)
+{
+    uint8_t alive[BURNI_MAX_WINDOW];
+    uint8_t needed[BURNI_MAX_WINDOW];
+    burni_batch batch = {stream->records, stream->sequence->slots, stream->n_records,
+                         stream->sequence->n_slots};
+    burni_records_needed(&batch, count, alive, needed);
+    batch.n = count;
+    burni_dry_calls(stream, count);
+    if (target == NULL || !run_without(stream, &batch, target, alive, needed)) {
+        burni_plan *plan =
+            count > 1 ? burni_plan_for(stream, &batch, alive, needed, may_plan) : NULL;
+        run_batch(stream, &batch, needed, plan);
     }
     memmove(stream->records, stream->records + count,
             (stream->n_records - count) * sizeof(stream->records[0]));
@@ -212,21 +256,26 @@ static int is_mine(const burni_stream *stream)
     return me != NULL && me->streams[stream->device->index] == stream;
 }
 
-void burni_stream_drain(burni_stream *stream)
+static void drain(burni_stream *stream, const burni_storage *target)
 {
     if (stream->window == 1 || burni_fallback_runs(stream)) {
         return;
     }
     int locked = burni_stream_lock(stream);
     if (locked && stream->n_records > 0) {
-        run_records(stream, stream->n_records, 1);
+        run_records(stream, stream->n_records, 1, target);
     }
     burni_stream_unlock(stream, locked);
 }
 
-void burni_stream_cut(burni_stream *stream)
+void burni_stream_drain(burni_stream *stream)
 {
-    burni_stream_drain(stream);
+    drain(stream, NULL);
+}
+
+void burni_stream_cut_for(burni_stream *stream, const burni_storage *target)
+{
+    drain(stream, is_mine(stream) ? target : NULL);
     if (stream->sequence == NULL || !is_mine(stream) || burni_fallback_runs(stream)) {
         return;
     }
@@ -237,8 +286,17 @@ void burni_stream_cut(burni_stream *stream)
     burni_thread_current->open_sequences &= ~(UINT64_C(1) << stream->device->index);
 }
 
+void burni_stream_cut(burni_stream *stream)
+{
+    burni_stream_cut_for(stream, NULL);
+}
+
 void burni_storage_launch(burni_storage *s)
 {
+    if (burni_is_unrun(s)) {
+        burni_unrun_make(s);
+        return;
+    }
     if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_PENDING ||
         atomic_load_explicit(&s->writes, memory_order_acquire) > 0) {
         burni_stream_drain(s->writer);
@@ -295,11 +353,11 @@ static int32_t append_waiting(burni_stream *stream, const burni_launch *launch, 
     uint32_t slots[BURN_MAX_OPERANDS];
     int locked = burni_stream_lock(stream);
     if (burni_sequence_is_full(stream->sequence, launch)) {
-        run_records(stream, stream->n_records, 0);
+        run_records(stream, stream->n_records, 0, NULL);
         burni_sequence_cut(stream->sequence);
     } else if (stream->n_records >= stream->window) {
         /* Where the older half ends differs from time to time: a plan would not serve again. */
-        run_records(stream, stream->n_records / 2 + 1, 0);
+        run_records(stream, stream->n_records / 2 + 1, 0, NULL);
     }
     burni_sequence_add(stream->sequence, launch, slots);
     int32_t rc = keep(stream, launch, slots, err);
@@ -323,7 +381,7 @@ static int32_t append_auto(burni_stream *stream, const burni_launch *launch, bur
     int locked = burni_stream_lock(stream);
     if (q->length >= BURNI_MAX_WINDOW || burni_sequence_is_full(q, launch)) {
         if (stream->n_records > 0) {
-            run_records(stream, stream->n_records, 1);
+            run_records(stream, stream->n_records, 1, NULL);
         }
         burni_sequence_cut(q);
     }

@@ -144,6 +144,8 @@ void burni_stream_unlock(burni_stream *stream, int locked);
 void burni_stream_drain(burni_stream *stream);
 /* The same at a point that ends sequences: a read, a sync, the end of the outermost scope. */
 void burni_stream_cut(burni_stream *stream);
+/* The same for a read of one storage: what only scopes of the thread hold may stay unrun. */
+void burni_stream_cut_for(burni_stream *stream, const burni_storage *target);
 
 /* Makes sure a storage was launched: drains its writer when it is pending elsewhere or here. */
 void burni_storage_launch(burni_storage *storage);

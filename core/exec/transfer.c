@@ -192,7 +192,7 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
         return err->code;
     }
     burni_recording_refuse(thread, "it reads a tensor, on which what comes next may depend");
-    burni_stream_cut(stream);
+    burni_stream_cut_for(stream, s);
     uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
     uint64_t point = 0;
     int done = 0;

@@ -252,13 +252,14 @@ burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *devi
     s->bytes = bytes;
     s->cause = NULL;
     s->fault = NULL;
+    s->unrun = NULL;
     s->serial = ++thread->storage_serial;
     return s;
 }
 
 void burni_storage_free(burni_storage *s)
 {
-    if (s->block != NULL || s->fault != NULL) {
+    if (s->block != NULL || s->fault != NULL || s->unrun != NULL) {
         burni_hooks_table.storage_dead(s);
     }
     if (s->cause != NULL) {

@@ -51,7 +51,8 @@ enum {
     BURNI_NONE = 0,      /* not launched */
     BURNI_PENDING = 1,   /* a record of `writer` will write it */
     BURNI_SUBMITTED = 2, /* launched: written when `writer`'s queue reaches `write_point` */
-    BURNI_FAILED = 3     /* `cause` */
+    BURNI_FAILED = 3,    /* `cause` */
+    BURNI_UNRUN = 4      /* `unrun` makes it when it is asked for (exec/unrun.h) */
 };
 
 /* References of the failed handle that stands in when memory is short. */
@@ -75,6 +76,7 @@ typedef struct burni_storage {
     burni_cause *cause;
     struct burni_fault *fault; /* faults that may still surface, NULL: none */
     struct burn_var *var;      /* whose storage it is, where `is_var` says so */
+    struct burni_record *unrun; /* in state BURNI_UNRUN, else NULL */
     _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
     _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
     _Atomic uint32_t writes;   /* records that will write it; a variable may have several */
