@@ -449,6 +449,160 @@ static void arena__the_report_tells_each_plan(void **state)
     drop();
 }
 
+/* ---- dry runs -------------------------------------------------------------------------------- */
+
+static burn_dry_run end_dry(void)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_dry_run r;
+    BURN_INIT(&r, burn_dry_run);
+    if (burn_dry_run_end(&r, &err) != BURN_OK) {
+        fail_msg("%s", err.text);
+    }
+    return r;
+}
+
+/* Model, data and steps in a dry run, then in earnest. */
+static void foretell(uint32_t which, int64_t batch)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_memory_trim(dev);
+    uint64_t reserved = memory().reserved;
+    uint64_t before = in_use();
+    burn_memory_peak_reset(dev);
+    assert_int_equal(burn_dry_run_begin(dev, &err), BURN_OK);
+    make(which, batch);
+    steps(2);
+    drop();
+    burn_dry_run told = end_dry();
+    assert_int_equal(in_use(), before);
+    assert_int_equal(memory().reserved, reserved);
+    assert_int_equal(memory().peak_in_use, before);
+    make(which, batch);
+    steps(3);
+    uint64_t kept = in_use() - before;
+    burn_memory_peak_reset(dev);
+    steps(2);
+    uint64_t peak = memory().peak_in_use - before;
+    uint64_t of_variables = 0;
+    burn_var *v;
+    for (uint32_t i = 0; (v = burn_module_var_at(model, i, NULL, NULL)) != NULL; i++) {
+        burn_scope_begin();
+        of_variables += 4 * (uint64_t)burn_numel(burn_var_get(v));
+        burn_scope_end();
+    }
+    drop();
+    print_message("%s: told %llu (bound %llu), was %llu\n", nets[which].name,
+                  (unsigned long long)told.peak_bytes, (unsigned long long)told.live_bytes,
+                  (unsigned long long)peak);
+    assert_int_equal(told.before, before);
+    assert_int_equal(told.variable_bytes, of_variables);
+    assert_true(told.n_variables > 0);
+    assert_true(told.live_bytes <= told.peak_bytes);
+    assert_true(told.live_bytes > of_variables && told.peak_bytes > kept);
+    /* Plans may give values other places in one of the two; blocks are rounded by up to a quarter. */
+    assert_true(told.peak_bytes >= peak - peak / 16);
+    assert_true(told.peak_bytes <= peak + peak / 16);
+    assert_true(told.launches > 0 && told.launches <= told.calls);
+    assert_true(told.largest > 0 && told.largest_op[0] != '\0');
+    check_clean();
+}
+
+static void dry_run__tells_the_peak_of_the_steps_to_come(void **state)
+{
+    (void)state;
+    foretell(1, 16);
+    foretell(2, 8);
+}
+
+static void dry_run__gives_shapes_and_no_values(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    uint64_t before = in_use();
+    burn_scope_begin();
+    burn_var *old = burn_var_create(dev, VEC(1, 2, 3), &err);
+    assert_non_null(old);
+    burn_seed(11);
+    burn_tensor *want = burn_random_uniform(dev, BURN_F32, 1, DIMS(4));
+    (void)burn_sync(dev, NULL);
+    burn_seed(11);
+    assert_int_equal(burn_dry_run_begin(dev, &err), BURN_OK);
+    burn_tensor *x = burn_exp(VEC(1, 2, 3));
+    burn_tensor *y = burn_add(burn_var_get(old), x);
+    (void)burn_random_uniform(dev, BURN_F32, 1, DIMS(9));
+    check_shape(y, 1, DIMS(3));
+    check_read_fails(y, BURN_E_STATE, "dry run", NULL);
+    burn_var *fresh = burn_var_create(dev, y, &err);
+    assert_non_null(fresh);
+    assert_int_equal(burn_var_assign(old, y, &err), BURN_OK);
+    assert_int_equal(burn_var_assign(fresh, x, &err), BURN_OK);
+    burn_dry_run told = end_dry();
+    assert_int_equal(told.n_variables, 1);
+    assert_int_equal(told.variable_bytes, 12);
+    /* What was there is as it was; what was made in it has no value, nor has what is made of it. */
+    CHECK(burn_var_get(old), 1, 2, 3);
+    check_read_fails(x, BURN_E_STATE, "dry run", NULL);
+    check_read_fails(burn_neg(y), BURN_E_STATE, "dry run", NULL);
+    check_read_fails(burn_var_get(fresh), BURN_E_STATE, "dry run", NULL);
+    check_same(burn_random_uniform(dev, BURN_F32, 1, DIMS(4)), want);
+    /* A new value heals the variable. */
+    assert_int_equal(burn_var_assign(fresh, VEC(7, 8, 9), &err), BURN_OK);
+    (void)burn_sync(dev, NULL);
+    burn_scope_end();
+    burn_scope_begin();
+    burn_err later = BURN_ERR_INIT;
+    assert_int_equal(burn_var_assign(old, VEC(4, 5, 6), &later), BURN_OK);
+    CHECK(burn_var_get(old), 4, 5, 6);
+    burn_scope_end();
+    burn_var_release(old);
+    burn_var_release(fresh);
+    (void)burn_sync(dev, NULL);
+    assert_int_equal(in_use(), before);
+    check_clean();
+}
+
+static void dry_run__is_one_at_a_time(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_dry_run r;
+    BURN_INIT(&r, burn_dry_run);
+    assert_int_equal(burn_dry_run_end(&r, &err), BURN_E_STATE);
+    assert_non_null(strstr(err.text, "burn_dry_run_begin"));
+    assert_int_equal(burn_dry_run_begin(NULL, &err), BURN_E_INVALID);
+    assert_int_equal(burn_dry_run_begin(dev, &err), BURN_OK);
+    assert_int_equal(burn_dry_run_begin(dev, &err), BURN_E_STATE);
+    assert_int_equal(burn_dry_run_end(NULL, &err), BURN_E_INVALID);
+    r = end_dry();
+    assert_int_equal(r.calls, 0);
+    assert_int_equal(r.peak_bytes, 0);
+    burn_scope_begin();
+    CHECK(burn_neg(VEC(1, 2)), -1, -2);
+    burn_scope_end();
+}
+
+/* More than there is: the bound of the device counts, its memory does not. */
+static void dry_run__may_need_more_than_there_is(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_memory_limit(dev, memory().reserved + 1024);
+    assert_int_equal(burn_dry_run_begin(dev, &err), BURN_OK);
+    burn_scope_begin();
+    burn_tensor *x = burn_zeros(dev, BURN_F32, 2, DIMS(20000, 20000));
+    burn_tensor *y = burn_keep(burn_add(x, burn_exp(x)));
+    burn_scope_end();
+    burn_dry_run r = end_dry();
+    burn_memory_limit(dev, 0);
+    burn_release(y);
+    assert_true(r.peak_bytes >= UINT64_C(1600000000));
+    assert_int_equal(r.largest, UINT64_C(1600000000));
+    assert_int_equal(r.largest_rank, 2);
+    assert_int_equal(r.largest_dims[1], 20000);
+    check_clean();
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -460,6 +614,10 @@ int main(int argc, char **argv)
         CORE_TEST(arena__without_a_piece_values_have_blocks),
         CORE_TEST(arena__a_step_that_finds_no_memory_fails_and_the_next_does_not),
         CORE_TEST(arena__the_report_tells_each_plan),
+        CORE_TEST(dry_run__tells_the_peak_of_the_steps_to_come),
+        CORE_TEST(dry_run__gives_shapes_and_no_values),
+        CORE_TEST(dry_run__is_one_at_a_time),
+        CORE_TEST(dry_run__may_need_more_than_there_is),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
