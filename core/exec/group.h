@@ -46,6 +46,7 @@ typedef struct burni_group {
     burni_group_input *row_uses; /* operands by which positions read the value of their row */
     uint32_t *outputs;           /* records */
     void *program;
+    char end[104]; /* for whoever watches: why it is no longer, or "" */
     uint64_t memory[]; /* what the pointers point at */
 } burni_group;
 

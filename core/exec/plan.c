@@ -68,11 +68,12 @@ typedef struct node {
     uint32_t visited;
     int64_t positions; /* FULL elements; 0: it cannot be fused */
     int64_t length;    /* of rows; 0: it has none */
+    const char *why;   /* the first reader of a member did not join, and who it is */
+    uint32_t ender;
     uint8_t space;
     uint8_t reduces;
     uint8_t needed;
     uint8_t alive;
-    uint32_t pending; /* ordering: groups that must run before */
 } node;
 
 typedef struct graph {
@@ -352,6 +353,9 @@ static void merge(graph *g, uint32_t a, uint32_t b)
     const node *other = &g->nodes[b];
     uint32_t n_members = head.n_members + other->n_members;
     uint32_t n_operands = head.n_operands + other->n_operands;
+    const node *ended = head.why != NULL ? &head : other;
+    to->ender = ended->ender;
+    to->why = ended->why;
     to->length = head.length > 0 ? head.length : other->length;
     to->positions = head.positions;
     to->n_members = n_members;
@@ -368,26 +372,46 @@ static int same_walk(const graph *g, uint32_t a, uint32_t b)
            (x->length == 0 || y->length == 0 || x->length == y->length);
 }
 
+/* Why record i does not join the group of one that made its operand; NULL: it joins, as `space`. */
+static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
+{
+    uint32_t mine = g->nodes[i].group;
+    int alone = g->nodes[mine].n_members == 1;
+    *space = alone ? place_in(g, i, group) : g->nodes[i].space;
+    if (g->nodes[i].positions == 0) {
+        return "is no step of a pass over elements";
+    }
+    if (!has_room(g, group, mine)) {
+        return "would make it too long";
+    }
+    if (*space == 255 || (!alone && !same_walk(g, group, mine))) {
+        return "goes over another number of elements";
+    }
+    if (!groups_fit(g, group, mine, i, *space)) {
+        return "reads in another shape or order";
+    }
+    return would_cycle(g, group, mine) ? "needs what must run in between" : NULL;
+}
+
+/* Record i joins the groups of those that made its operands, where it can. */
 static void join(graph *g, uint32_t i)
 {
     const burni_record *r = record_at(g, i);
     for (uint32_t k = 0; k < r->launch.n_in; k++) {
         uint32_t p = r->slots[k] != BURNI_SLOT_NONE ? g->writers[r->slots[k]] : NONE;
-        if (p == NONE || p >= i || g->nodes[p].positions == 0 || !g->nodes[p].needed) {
+        if (p == NONE || p >= i || g->nodes[p].positions == 0 || !g->nodes[p].needed ||
+            g->nodes[p].group == g->nodes[i].group) {
             continue;
         }
-        uint32_t group = g->nodes[p].group;
-        uint32_t mine = g->nodes[i].group;
-        if (group == mine || !has_room(g, group, mine)) {
-            continue;
-        }
-        int alone = g->nodes[mine].n_members == 1;
-        uint8_t space = alone ? place_in(g, i, group) : g->nodes[i].space;
-        int fits = space != 255 && (alone || same_walk(g, group, mine)) &&
-                   groups_fit(g, group, mine, i, space) && !would_cycle(g, group, mine);
-        if (fits) {
+        uint8_t space = 0;
+        node *head = &g->nodes[g->nodes[p].group];
+        const char *why = refuses(g, i, g->nodes[p].group, &space);
+        if (why == NULL) {
             g->nodes[i].space = space;
-            merge(g, group, mine);
+            merge(g, g->nodes[p].group, g->nodes[i].group);
+        } else if (head->why == NULL) {
+            head->why = why;
+            head->ender = i;
         }
     }
 }
@@ -430,7 +454,7 @@ static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
             add_record(g, i);
             look_at(g, i);
         }
-        if (self->positions > 0) {
+        if (needed[i]) {
             join(g, i);
         }
     }
@@ -512,7 +536,13 @@ static burni_group *make_group(const graph *g, uint32_t group, char *why)
         members[n].reduces = g->nodes[m].reduces;
         members[n++].written = (uint8_t)is_written(g, m);
     }
-    return burni_group_make(g->stream, g->batch, members, n, why);
+    burni_group *made = burni_group_make(g->stream, g->batch, members, n, why);
+    const node *head = &g->nodes[group];
+    if (made != NULL && head->why != NULL) {
+        (void)snprintf(made->end, sizeof(made->end), "ends at %.40s, which %s",
+                       record_at(g, head->ender)->launch.op->def.name, head->why);
+    }
+    return made;
 }
 
 static void append_name(char *text, size_t size, const burni_record *r)
@@ -545,7 +575,7 @@ static void tell_fused(const burni_batch *batch, const burni_group *group)
     for (uint32_t k = 0; k < group->n_members; k++) {
         append_name(names, sizeof(names), batch->records[group->members[k].record]);
     }
-    burni_explain_fused(thread, names, group->resolved->row->name, "");
+    burni_explain_fused(thread, names, group->resolved->row->name, group->end);
 }
 
 static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
