@@ -90,11 +90,12 @@ static char *copy_operands(char *p, const burni_launch *launch, burn_operand *op
         const burn_operand *from = &launch->operands[i];
         burn_operand *to = &operands[i];
         *to = *from;
-        if (from->dims == last) {
+        /* One without dims may point where those of the next one begin. */
+        if (from->dims == last && from->rank > 0) {
             to->dims = last_copy;
         } else {
             p = copy_sizes(p, from->dims, from->rank, &to->dims);
-            last = from->dims;
+            last = from->rank > 0 ? from->dims : NULL;
             last_copy = to->dims;
         }
         p = copy_sizes(p, from->strides, from->rank, &to->strides);

@@ -191,7 +191,8 @@ static inline uint64_t link_operand(burni_sequence *q, uint64_t chain, const bur
     if (o->kind != BURN_TENSOR) {
         return chain;
     }
-    if (o->dims != *dims) {
+    /* One without dims may point where those of the next one begin. */
+    if (o->rank > 0 && o->dims != *dims) {
         chain = link_sizes(q, chain, o->rank, o->dims);
         *dims = o->dims;
     }
