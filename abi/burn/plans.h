@@ -49,8 +49,8 @@ typedef struct burn_plan_totals {
 BURN_API int32_t burn_plan_report(burn_device *device, burn_plan_totals *out, burn_err *err);
 /* Plan i of those that are kept; BURN_E_NOT_FOUND behind the last. [any] */
 BURN_API int32_t burn_plan_at(burn_device *device, uint32_t i, burn_plan_info *out, burn_err *err);
-/* All of it as lines of text, cut to fit, with a 0 at the end when size > 0; the length of the whole
- * text. NULL and 0 measure. [any] */
+/* All of it as lines of text, cut to fit, with a 0 at the end when size > 0; the length of the
+ * whole text. NULL and 0 measure. [any] */
 BURN_API size_t burn_plan_text(burn_device *device, char *text, size_t size);
 
 /* ---- dry runs ---- */
@@ -74,17 +74,17 @@ typedef struct burn_dry_run {
 } burn_dry_run;
 
 /*
- * From here on the calling thread's calls on the device are looked at and planned as ever, but nothing
- * is computed or uploaded and no memory is taken. Tensors and variables have shapes and no values:
- * reading one is BURN_E_STATE, at any time. In window auto all calls wait, as they do the second
- * time; what was seen in it is known afterwards. Variables from before keep their values, whatever
- * updates them; what the program itself counts (steps of an optimizer) goes on. BURN_E_STATE in a
- * dry run or while a step is kept (burn/replay.h).
+ * From here on the calling thread's calls on the device are looked at and planned as ever, but
+ * nothing is computed or uploaded and no memory is taken. Tensors and variables have shapes and no
+ * values: reading one is BURN_E_STATE, at any time. In window auto all calls wait, as they do the
+ * second time; what was seen in it is known afterwards. Variables from before keep their values,
+ * whatever updates them; what the program itself counts (steps of an optimizer) goes on.
+ * BURN_E_STATE in a dry run or while a step is kept (burn/replay.h).
  */
 BURN_API int32_t burn_dry_run_begin(burn_device *device, burn_err *err);
 /* Ends it and tells. What was made in it stays without a value; random numbers go on as before it.
- * BURN_E_STATE without a begin on this thread; BURN_E_INVALID for a struct without its size, then it
- * goes on. */
+ * BURN_E_STATE without a begin on this thread; BURN_E_INVALID for a struct without its size, then
+ * it goes on. */
 BURN_API int32_t burn_dry_run_end(burn_dry_run *out, burn_err *err);
 
 /* From now on `peak_in_use` and `peak_reserved` of burn_memory_report are the highest since this

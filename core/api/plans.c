@@ -115,8 +115,8 @@ size_t burn_plan_text(burn_device *device, char *text, size_t size)
         return 0;
     }
     burni_print(&p,
-                "%s: %u plans kept, %" PRIu64 " made, %" PRIu64 " runs by one that was there; %" PRIu64
-                " launches, %" PRIu64 " calls dropped\n",
+                "%s: %u plans kept, %" PRIu64 " made, %" PRIu64 " runs by one that was there; "
+                "%" PRIu64 " launches, %" PRIu64 " calls dropped\n",
                 burn_device_name(device), totals.n_plans, totals.made, totals.hits,
                 totals.launches, totals.dropped);
     for (uint32_t i = 0; burn_plan_at(device, i, &info, NULL) == BURN_OK; i++) {

@@ -2,9 +2,9 @@
 /*
  * dry.c - begin, end and the account of dry runs. See dry.h.
  *
- * The account hangs from the stream's cache, whose blocks it counts. All that a thread's later calls
- * depend on (random numbers, what is checked) is put back at the end; sequences that were learnt and
- * plans that were made stay, since they are those of the program.
+ * The account hangs from the stream's cache, whose blocks it counts. All that a thread's later
+ * calls depend on (random numbers, what is checked) is put back at the end; sequences that were
+ * learnt and plans that were made stay, since they are those of the program.
  */
 #include "exec/dry.h"
 

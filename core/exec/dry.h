@@ -2,9 +2,9 @@
 /*
  * dry.h - a stream that launches nothing and takes no memory (burn/plans.h).
  *
- * Calls, records, plans and lifetimes are as ever; blocks are counted by the pool and have no memory,
- * and a launch ends before its kernel. What it would have written is a failed storage with one
- * cause, burni_cause_dry, which launches of the stream do not look at. Under the stream's lock.
+ * Calls, records, plans and lifetimes are as ever; blocks are counted by the pool and have no
+ * memory, and a launch ends before its kernel. What it would have written is a failed storage with
+ * one cause, burni_cause_dry, which launches of the stream do not look at. Under the stream's lock.
  */
 #ifndef BURN_CORE_EXEC_DRY_H
 #define BURN_CORE_EXEC_DRY_H

@@ -22,8 +22,8 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);
-/* May output 0, or any of a fused call's (`by_position`), lie in the memory of input i, by the row and
- * the views of the inputs? Lifetimes and sizes are the caller's to look at. */
+/* May output 0, or any of a fused call's (`by_position`), lie in the memory of input i, by the row
+ * and the views of the inputs? Lifetimes and sizes are the caller's to look at. */
 int burni_launch_may_share(const burni_launch *launch, uint32_t i, int by_position);
 /* Have operands i and k as many elements, of the same size? */
 int burni_launch_same_size(const burni_launch *launch, uint32_t i, uint32_t k);

@@ -472,15 +472,22 @@ static void look_at_plan(burni_stream *stream, const burni_batch *batch, const b
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-/* Are the sizes, the uses and the views those that the places were made for? */
-static int fits(const burni_batch *batch, const burni_places *p)
+/* Are the sizes and the views those that the places were made for? `*out_die`: all values die
+ * within the run, by construction; a batch that is only a part of what waits is the exception. */
+static int fits(const burni_batch *batch, const burni_places *p, int *out_die)
 {
+    int die = 1;
+    int same = 1;
     for (uint32_t i = 0; i < p->n_slots; i++) {
         const value *v = &p->values[i];
         const burni_slot *slot = &batch->slots[v->slot];
-        if (slot->storage->bytes != v->bytes) {
-            return 0;
-        }
+        const burni_storage *s = slot->storage;
+        same &= s->bytes == v->bytes;
+        die &= burni_slot_dies(slot, v->uses) && s->block == NULL;
+    }
+    *out_die = die;
+    if (!same) {
+        return 0;
     }
     for (uint32_t i = p->n_slots; i < p->n; i++) {
         const value *v = &p->values[i];
@@ -498,17 +505,6 @@ static int fits(const burni_batch *batch, const burni_places *p)
         }
     }
     return 1;
-}
-
-/* By construction; a batch that is only a part of what waits is the exception. */
-static int all_die(const burni_batch *batch, const burni_places *p)
-{
-    int fine = 1;
-    for (uint32_t i = 0; i < p->n_slots; i++) {
-        const burni_slot *slot = &batch->slots[p->values[i].slot];
-        fine &= burni_slot_dies(slot, p->values[i].uses) && slot->storage->block == NULL;
-    }
-    return fine;
 }
 
 static void place_values(const burni_batch *batch, burni_places *p)
@@ -531,27 +527,35 @@ static void place_values(const burni_batch *batch, burni_places *p)
     }
 }
 
-void burni_places_begin(burni_stream *stream, const burni_batch *batch, const burni_step *steps,
-                        uint32_t n_steps, burni_places **places)
+/* The step before which something is to be done: a workspace begins, or nothing is needed more. */
+static uint32_t next_step(const burni_places *p)
+{
+    return p->next < p->n ? p->values[p->next].step : p->last_step + 1;
+}
+
+uint32_t burni_places_begin(burni_stream *stream, const burni_batch *batch,
+                            const burni_step *steps, uint32_t n_steps, burni_places **places)
 {
     if (*places == NULL) {
         *places = burni_calloc(1, sizeof(**places));
         if (*places == NULL) {
-            return;
+            return NONE;
         }
     }
     burni_places *p = *places;
+    int die = 1;
     if (p->changes > MAX_CHANGES) {
-        return;
+        return NONE;
     }
-    if (!p->is_known || !fits(batch, p)) {
+    if (!p->is_known || !fits(batch, p, &die)) {
         p->changes += p->is_known;
         look_at_plan(stream, batch, steps, n_steps, p);
+        die = 1; /* what does not has no place */
     } else {
         p->changes = 0;
     }
-    if (p->is_off || !all_die(batch, p)) {
-        return;
+    if (p->is_off || !die) {
+        return NONE;
     }
     p->piece = burni_pool_take_piece(&stream->device->pool, &stream->cache, p->size.packed,
                                      p->size.bound);
@@ -559,23 +563,25 @@ void burni_places_begin(burni_stream *stream, const burni_batch *batch, const bu
         p->is_off = 1;
         p->size.total = p->size.pool;
         p->size.packed = 0;
-        return;
+        return NONE;
     }
     p->next = p->n_slots;
     place_values(batch, p);
+    return next_step(p);
 }
 
-void burni_places_step(burni_stream *stream, burni_places *p, uint32_t k)
+uint32_t burni_places_step(burni_stream *stream, burni_places *p, uint32_t k)
 {
-    if (p == NULL || p->piece == NULL) {
-        return;
-    }
     stream->cache.workspace = NULL;
     if (k > p->last_step) {
         burni_places_end(stream, p);
-    } else if (p->next < p->n && p->values[p->next].step == k) {
-        stream->cache.workspace = &p->blocks[p->next++];
+        return NONE;
     }
+    if (p->next < p->n && p->values[p->next].step == k) {
+        stream->cache.workspace = &p->blocks[p->next++];
+        return k + 1;
+    }
+    return next_step(p);
 }
 
 void burni_places_end(burni_stream *stream, burni_places *p)

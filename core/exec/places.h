@@ -36,11 +36,12 @@ typedef struct burni_places_size {
 typedef struct burni_places burni_places;
 
 /* Gives places to all values of a run that is about to begin. `places` is the plan's own, NULL
- * before the first time. */
-void burni_places_begin(burni_stream *stream, const burni_batch *batch, const burni_step *steps,
-                        uint32_t n_steps, burni_places **places);
-/* Step k is next. */
-void burni_places_step(burni_stream *stream, burni_places *places, uint32_t k);
+ * before the first time. Tells the step before which burni_places_step is to be called, UINT32_MAX:
+ * none. */
+uint32_t burni_places_begin(burni_stream *stream, const burni_batch *batch,
+                            const burni_step *steps, uint32_t n_steps, burni_places **places);
+/* Step k is next. The answer is the next one to be called before. */
+uint32_t burni_places_step(burni_stream *stream, burni_places *places, uint32_t k);
 /* All steps have run: nothing uses the piece any more. */
 void burni_places_end(burni_stream *stream, burni_places *places);
 void burni_places_free(burni_places *places);

@@ -791,10 +791,13 @@ burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const
 
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {
-    burni_places_begin(stream, batch, plan->steps, plan->n_steps, &plan->places);
+    uint32_t next =
+        burni_places_begin(stream, batch, plan->steps, plan->n_steps, &plan->places);
     for (uint32_t k = 0; k < plan->n_steps; k++) {
         const burni_step *step = &plan->steps[k];
-        burni_places_step(stream, plan->places, k);
+        if (k >= next) {
+            next = burni_places_step(stream, plan->places, k);
+        }
         if (step->group != NULL) {
             tell_fused(batch, step->group);
             burni_group_run(stream, batch, step->group);

@@ -2,11 +2,11 @@
 /*
  * arena.c - packing of lifetimes. See arena.h.
  *
- * Places are given greedily: items in some order, each at the lowest offset, or in the tightest gap,
- * between those that have a place and live at the same time. "Greedy by size" after Y. Pisarchyk,
- * J. Lee, "Efficient memory management for deep neural net inference" (2020); other orders are tried
- * while the result is above the bound, and the best is kept. To add an order: a comparison and a
- * row in `ways`.
+ * Places are given greedily: items in some order, each at the lowest offset, or in the tightest
+ * gap, between those that have a place and live at the same time. "Greedy by size" after
+ * Y. Pisarchyk, J. Lee, "Efficient memory management for deep neural net inference" (2020); other
+ * orders are tried while the result is above the bound, and the best is kept. To add an order: a
+ * comparison and a row in `ways`.
  */
 #include "memory/arena.h"
 

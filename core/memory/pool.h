@@ -108,8 +108,8 @@ uint64_t burni_pool_dry_serial(void);
 void burni_pool_forget(burni_block *block);
 /* Gives a block to the shared list, to be reused when snapshot `ready` has passed. [any] */
 void burni_pool_give_shared(burni_pool *pool, burni_block *block, uint64_t ready);
-/* A page of its own with room for `bytes`, of which only these count as in use; at most `live` of them
- * hold values at once. NULL when the device has no more. [queue] */
+/* A page of its own with room for `bytes`, of which only these count as in use; at most `live` of
+ * them hold values at once. NULL when the device has no more. [queue] */
 burni_block *burni_pool_take_piece(burni_pool *pool, burni_cache *cache, uint64_t bytes,
                                    uint64_t live);
 void burni_pool_give_piece(burni_pool *pool, burni_cache *cache, burni_block *piece);

@@ -500,7 +500,7 @@ static void foretell(uint32_t which, int64_t batch)
     assert_true(told.n_variables > 0);
     assert_true(told.live_bytes <= told.peak_bytes);
     assert_true(told.live_bytes > of_variables && told.peak_bytes > kept);
-    /* Plans may give values other places in one of the two; blocks are rounded by up to a quarter. */
+    /* Plans may give values other places in one of the two; blocks are rounded up. */
     assert_true(told.peak_bytes >= peak - peak / 16);
     assert_true(told.peak_bytes <= peak + peak / 16);
     assert_true(told.launches > 0 && told.launches <= told.calls);
