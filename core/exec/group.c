@@ -26,11 +26,14 @@ typedef struct making {
     uint32_t n;
     uint32_t n_in;
     uint32_t n_row_uses;
+    uint32_t n_twins;
+    uint32_t is_full; /* there was no room for something */
     uint32_t may_stop;
     burni_group_input inputs[BURN_MAX_OPERANDS];
     uint16_t values[BURN_MAX_OPERANDS];             /* of the inputs, in the builder */
     uint16_t results[BURN_FUSED_MAX_STEPS];         /* of the members */
     burni_group_input row_uses[BURN_MAX_OPERANDS];
+    burni_group_twin twins[BURN_MAX_OPERANDS];
     burni_fused_builder builder;
 } making;
 
@@ -68,6 +71,21 @@ static const burn_operand *operand_of(const making *m, const burni_group_input *
     return &m->batch->records[in->record]->launch.operands[in->operand];
 }
 
+/* The value of input k, which the operand is as well. */
+static uint16_t twin(making *m, uint32_t member, uint32_t i, uint32_t k)
+{
+    if (m->n_twins == BURN_MAX_OPERANDS) {
+        m->is_full = 1;
+        return BURN_FUSED_NONE;
+    }
+    burni_group_twin *t = &m->twins[m->n_twins++];
+    t->record = m->members[member].record;
+    t->operand = i;
+    t->input = k;
+    t->zero = 0;
+    return m->values[k];
+}
+
 /* An operand that comes from outside, as a value of the program; each view of a storage once. */
 static uint16_t outside(making *m, uint32_t member, uint32_t i, uint8_t space)
 {
@@ -79,10 +97,11 @@ static uint16_t outside(making *m, uint32_t member, uint32_t i, uint8_t space)
         if (other->slots[m->inputs[k].operand] == r->slots[i] &&
             m->builder.inputs[k].space == space &&
             same_view(operand_of(m, &m->inputs[k]), o)) {
-            return m->values[k];
+            return twin(m, member, i, k);
         }
     }
     if (m->n_in == BURN_MAX_OPERANDS) {
+        m->is_full = 1;
         return BURN_FUSED_NONE;
     }
     uint16_t value = burni_fused_add_input(&m->builder, o->dtype,
@@ -107,8 +126,11 @@ static uint16_t argument(making *m, uint32_t member, uint32_t i)
     if (maker == m->n) {
         return outside(m, member, i, space);
     }
-    if (m->members[maker].space == BURN_FUSED_ROW && space == BURN_FUSED_FULL &&
-        m->n_row_uses < BURN_MAX_OPERANDS) {
+    if (m->members[maker].space == BURN_FUSED_ROW && space == BURN_FUSED_FULL) {
+        if (m->n_row_uses == BURN_MAX_OPERANDS) {
+            m->is_full = 1;
+            return BURN_FUSED_NONE;
+        }
         m->row_uses[m->n_row_uses].record = self->record;
         m->row_uses[m->n_row_uses++].operand = i;
     }
@@ -250,6 +272,14 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
             return 0;
         }
     }
+    for (uint32_t k = 0; k < g->n_twins; k++) {
+        const burni_group_twin *t = &g->twins[k];
+        const burni_group_input *in = &g->inputs[t->input];
+        if (!same_view(&batch->records[t->record]->launch.operands[t->operand],
+                       &batch->records[in->record]->launch.operands[in->operand])) {
+            return 0;
+        }
+    }
     for (uint32_t k = 0; k < g->n_row_uses; k++) {
         const burni_group_input *use = &g->row_uses[k];
         const burn_operand *o = &batch->records[use->record]->launch.operands[use->operand];
@@ -269,6 +299,7 @@ static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t progr
 {
     size_t size = m->n * sizeof(burni_member) +
                   (m->n_in + m->n_row_uses) * sizeof(burni_group_input) +
+                  m->n_twins * sizeof(burni_group_twin) +
                   (n_out + 1u) / 2 * 2 * sizeof(uint32_t) + program_size;
     burni_group *g = burni_calloc(1, sizeof(*g) + size);
     if (g == NULL) {
@@ -281,6 +312,8 @@ static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t progr
     p += m->n_in * sizeof(burni_group_input);
     g->row_uses = (burni_group_input *)(void *)p;
     p += m->n_row_uses * sizeof(burni_group_input);
+    g->twins = (burni_group_twin *)(void *)p;
+    p += m->n_twins * sizeof(burni_group_twin);
     g->outputs = (uint32_t *)(void *)p;
     p += (n_out + 1u) / 2 * 2 * sizeof(uint32_t);
     g->program = p;
@@ -290,7 +323,8 @@ static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t progr
 static burni_group *freeze(making *m, char *why)
 {
     _Alignas(8) char program[BURN_FUSED_MAX_BYTES];
-    uint32_t size = burni_fused_finish(&m->builder, program, sizeof(program));
+    uint32_t size =
+        m->is_full ? 0 : burni_fused_finish(&m->builder, program, sizeof(program));
     burni_group *g = size > 0 ? group_memory(m, m->n, size) : NULL;
     if (g == NULL) {
         (void)snprintf(why, 64, size > 0 ? "no memory" : "too long for one program");
@@ -299,10 +333,12 @@ static burni_group *freeze(making *m, char *why)
     g->n_members = m->n;
     g->n_in = m->n_in;
     g->n_row_uses = m->n_row_uses;
+    g->n_twins = m->n_twins;
     g->may_stop = m->may_stop;
     g->program_size = size;
     memcpy(g->members, m->members, m->n * sizeof(g->members[0]));
     memcpy(g->inputs, m->inputs, m->n_in * sizeof(g->inputs[0]));
+    memcpy(g->twins, m->twins, m->n_twins * sizeof(g->twins[0]));
     memcpy(g->row_uses, m->row_uses, m->n_row_uses * sizeof(g->row_uses[0]));
     memcpy(g->program, program, size);
     for (uint32_t k = 0; k < m->n; k++) {
@@ -323,6 +359,8 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     m.n = n;
     m.n_in = 0;
     m.n_row_uses = 0;
+    m.n_twins = 0;
+    m.is_full = 0;
     m.may_stop = 0;
     burni_fused_begin(&m.builder);
     uint32_t has_rows = 0;

@@ -31,19 +31,29 @@ typedef struct burni_group_input {
     uint32_t zero;
 } burni_group_input;
 
+/* An operand that was the same view of the same storage as an input when the group was made. Views of
+ * other offsets make the same sequence, so each run looks again. */
+typedef struct burni_group_twin {
+    uint32_t record;
+    uint32_t operand;
+    uint32_t input;
+    uint32_t zero;
+} burni_group_twin;
+
 typedef struct burni_group {
     uint32_t n_members;
     uint32_t n_in; /* without the length of rows */
     uint32_t n_out;
     uint32_t has_rows;
     uint32_t n_row_uses;
-    uint32_t zero;
+    uint32_t n_twins;
     uint32_t may_stop; /* a step may find data without an answer: nothing is overwritten */
     uint32_t program_size;
     const burni_resolved *resolved; /* held */
     burni_member *members;
     burni_group_input *inputs;
     burni_group_input *row_uses; /* operands by which positions read the value of their row */
+    burni_group_twin *twins;     /* operands that are given once, since they were the same view */
     uint32_t *outputs;           /* records */
     void *program;
     char end[104]; /* for whoever watches: why it is no longer, or "" */

@@ -222,6 +222,24 @@ static void test_windows_give_the_same_bits(void **state)
 
 #define WINDOW_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, restore)
 
+/* Two views that were one in the rounds before: a plan must not take them for one. */
+static void test_views_of_other_places(void **state)
+{
+    (void)state;
+    const int64_t at[5][2] = {{1, 1}, {1, 1}, {1, 1}, {0, 2}, {2, 0}};
+    burn_tensor *x = burn_keep(VEC(1, 2, 3, 4, 5));
+    for (int k = 0; k < 5; k++) {
+        burn_scope_begin();
+        burn_tensor *a = burn_slice(x, 0, at[k][0], at[k][0] + 3, 1);
+        burn_tensor *b = burn_slice(x, 0, at[k][1], at[k][1] + 3, 1);
+        burn_tensor *y = burn_add(burn_mul(a, burn_scalar(10)), burn_mul(b, burn_scalar(100)));
+        double first = 10.0 * (double)(at[k][0] + 1) + 100.0 * (double)(at[k][1] + 1);
+        CHECK(y, first, first + 110, first + 220);
+        burn_scope_end();
+    }
+    burn_release(x);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +250,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(test_window_one_keeps_nothing),
         WINDOW_TEST(test_effects_are_not_dropped),
         WINDOW_TEST(test_windows_give_the_same_bits),
+        WINDOW_TEST(test_views_of_other_places),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
