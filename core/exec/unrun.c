@@ -48,6 +48,41 @@ static int reads_a_variable(const burni_record *r)
     return 0;
 }
 
+/* Slots that stand before and are overwritten among the records: after them, what they held is
+ * gone, whether their storages are still a variable's or not. */
+static void find_rewritten(const burni_batch *batch, uint8_t *rewritten)
+{
+    memset(rewritten, 0, batch->n_slots);
+    for (uint32_t k = 0; k < batch->n; k++) {
+        const burni_record *r = batch->records[k];
+        for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
+            if (r->launch.op->def.n_aliases > 0 && r->slots[j] != BURNI_SLOT_NONE) {
+                rewritten[r->slots[j]] = 1;
+            }
+        }
+    }
+}
+
+static int reads_any(const burni_record *r, const uint8_t *slots)
+{
+    for (uint32_t i = 0; i < r->launch.n_in; i++) {
+        if (r->slots[i] != BURNI_SLOT_NONE && slots[r->slots[i]]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int makes_any(const burni_record *r, const uint8_t *slots)
+{
+    for (uint32_t i = r->launch.n_in; i < r->launch.n_in + r->launch.n_out; i++) {
+        if (r->slots[i] != BURNI_SLOT_NONE && slots[r->slots[i]]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int may_be_left(const burni_record *r)
 {
     return r->launch.n_out == 1 && r->launch.op->def.effect == BURN_EFFECT_PURE &&
@@ -59,13 +94,15 @@ uint32_t burni_unrun_find(burni_stream *stream, const burni_batch *batch,
                           const burni_storage *target, uint8_t *alive, uint8_t *left)
 {
     uint16_t counts[BURNI_SLOTS];
+    uint8_t rewritten[BURNI_SLOTS];
     uint32_t found = 0;
+    find_rewritten(batch, rewritten);
     memset(counts, 0, batch->n_slots * sizeof(counts[0]));
     count_handles(burni_thread_current, stream, counts);
     for (uint32_t k = 0; k < batch->n; k++) {
         const burni_record *r = batch->records[k];
         left[k] = 0;
-        if (!alive[k] || !may_be_left(r)) {
+        if (!alive[k] || !may_be_left(r) || reads_any(r, rewritten)) {
             continue;
         }
         const burni_storage *s = r->launch.storages[r->launch.n_in];
@@ -119,14 +156,17 @@ int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint
                       const uint8_t *written)
 {
     uint8_t asked[BURNI_SLOTS]; /* slots that records which are left are made of */
+    uint8_t rewritten[BURNI_SLOTS];
+    find_rewritten(batch, rewritten);
     memset(asked, 0, batch->n_slots);
     for (uint32_t k = batch->n; k-- > 0;) {
         const burni_record *r = batch->records[k];
-        uint32_t slot = r->launch.n_out == 1 ? r->slots[r->launch.n_in] : BURNI_SLOT_NONE;
-        if (slot == BURNI_SLOT_NONE || written[k] || (!left[k] && !asked[slot])) {
+        if (written[k] || (!left[k] && !makes_any(r, asked))) {
             continue;
         }
-        burni_record *own = burni_record_copy(stream, &r->launch, r->slots);
+        /* What it is made of would be other values by then; or it is one of a call's results. */
+        int fits = r->launch.n_out == 1 && !reads_any(r, rewritten);
+        burni_record *own = fits ? burni_record_copy(stream, &r->launch, r->slots) : NULL;
         if (own == NULL) {
             take_back(batch);
             return 0;

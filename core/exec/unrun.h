@@ -22,7 +22,8 @@ uint32_t burni_unrun_find(burni_stream *stream, const burni_batch *batch,
                           const burni_storage *target, uint8_t *alive, uint8_t *left);
 /*
  * Leaves the records of those results that `written` says nobody will write, and of what they are
- * made of. 0, and nothing is left, when memory is short.
+ * made of. 0, and nothing is left, when memory is short, or when they are made of what these
+ * records overwrite, or of one result of several of a call.
  */
 int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint8_t *left,
                       const uint8_t *written);

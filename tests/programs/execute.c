@@ -7,32 +7,13 @@
  * with what was seen first: a value that changes is a value that was overwritten. Windows are set
  * on the device and its streams between runs, when no thread of a program lives.
  */
-#include "program.h"
+#include "execute.h"
 
 #include "exec/stream.h"
 
 #include <burn_sdk/plugin.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define NOTHING 1 /* the code of a gradient that is not there */
-
-typedef struct context {
-    run *r;
-    const program *p;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    int32_t progress[MAX_THREADS]; /* the last step that was called */
-    burn_tensor *tensors[MAX_VALUES];
-    uint8_t kept[MAX_VALUES];
-    burn_var *vars[MAX_VARS];
-    /* Of a checking run: what each value and variable is. */
-    int32_t codes[MAX_VALUES];
-    conf_value cache[MAX_VALUES];
-    int32_t var_codes[MAX_VARS];
-    conf_value var_cache[MAX_VARS];
-} context;
 
 typedef struct worker {
     context *c;
@@ -40,7 +21,7 @@ typedef struct worker {
     pthread_t id;
 } worker;
 
-static void fail(context *c, int32_t at, const char *text)
+void execute_fail(context *c, int32_t at, const char *text)
 {
     const step *s = &c->p->steps[at];
     (void)pthread_mutex_lock(&c->lock);
@@ -53,14 +34,13 @@ static void fail(context *c, int32_t at, const char *text)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int32_t read_tensor(context *c, const burn_tensor *t, conf_value *out)
+static int32_t read_value(context *c, const burn_tensor *t, conf_value *out, burn_err *err)
 {
-    burn_err err = BURN_ERR_INIT;
     memset(out, 0, sizeof(*out));
     if (t == NULL) {
         return NOTHING;
     }
-    int32_t code = burn_tensor_error(t, &err);
+    int32_t code = burn_tensor_error(t, err);
     if (code != BURN_OK) {
         return code;
     }
@@ -75,13 +55,28 @@ static int32_t read_tensor(context *c, const burn_tensor *t, conf_value *out)
     uint64_t size = out->n * burn_element_size(out->meta.dtype);
     unsigned char *bytes = conf_alloc(&c->r->arena, size);
     (void)pthread_mutex_unlock(&c->lock);
-    code = burn_read(t, bytes, (size_t)size, &err);
+    code = burn_read(t, bytes, (size_t)size, err);
     if (code == BURN_OK) {
         conf_from_bytes(out, bytes);
-    } else if (err.text[0] == '\0') {
+    } else if (err->text[0] == '\0') {
         return BURN_E_INTERNAL;
     }
     return code;
+}
+
+int32_t execute_read(context *c, const burn_tensor *t, seen *out)
+{
+    burn_err err = BURN_ERR_INIT;
+    out->code = read_value(c, t, &out->value, &err);
+    out->done = 1;
+    (void)snprintf(out->text, sizeof(out->text), "%s", err.text);
+    return out->code;
+}
+
+static int32_t read_tensor(context *c, const burn_tensor *t, conf_value *out)
+{
+    burn_err err = BURN_ERR_INIT;
+    return read_value(c, t, out, &err);
 }
 
 static int same_bits(const conf_value *a, const conf_value *b)
@@ -139,7 +134,7 @@ static void expect_same(context *c, int32_t at, int32_t id, int32_t code, const 
     char text[400];
     if (!same_seen(c->codes[id], &c->cache[id], code, want)) {
         difference(&c->cache[id], want, c->codes[id], code, text, sizeof(text));
-        fail(c, at, text);
+        execute_fail(c, at, text);
     }
 }
 
@@ -159,7 +154,7 @@ static void check_call(context *c, int32_t at, const step *s)
     }
     if (!check_op(&c->r->arena, c->r->device, s, in, in_codes, out, out_codes, text,
                   sizeof(text))) {
-        fail(c, at, text);
+        execute_fail(c, at, text);
     }
 }
 
@@ -259,14 +254,13 @@ static void end_scope(context *c, const step *s)
 static void read_step(context *c, int32_t at, const step *s)
 {
     seen *r = &c->r->seen[at];
-    r->code = read_tensor(c, c->tensors[s->in[0]], &r->value);
-    r->done = 1;
+    (void)execute_read(c, c->tensors[s->in[0]], r);
     if (c->r->check) {
         char text[400];
         int32_t id = s->in[0];
         if (!same_seen(r->code, &r->value, c->codes[id], &c->cache[id])) {
             difference(&r->value, &c->cache[id], r->code, c->codes[id], text, sizeof(text));
-            fail(c, at, text);
+            execute_fail(c, at, text);
         }
     }
 }
@@ -294,7 +288,7 @@ static void make_var(context *c, int32_t at, const step *s)
     }
     c->vars[s->var] = burn_var_create(device, c->tensors[s->in[0]], &err);
     if (c->vars[s->var] == NULL) {
-        fail(c, at, err.text);
+        execute_fail(c, at, err.text);
     }
 }
 
@@ -323,7 +317,7 @@ static void check_var(context *c, int32_t at, const step *s, int32_t rc)
     if (s->kind == STEP_VAR_SET || rc != BURN_OK) {
         if (!same_seen(code, &now, want, old)) {
             difference(&now, old, code, want, text, sizeof(text));
-            fail(c, at, text);
+            execute_fail(c, at, text);
         }
     } else if (code == BURN_OK && c->codes[id] == BURN_OK && c->var_codes[s->var] == BURN_OK) {
         for (uint64_t k = 0; k < now.n; k++) {
@@ -332,12 +326,12 @@ static void check_var(context *c, int32_t at, const step *s, int32_t rc)
                 old->f[k] > -1e30) {
                 (void)snprintf(text, sizeof(text), "element %llu is %.9g, not %.9g",
                                (unsigned long long)k, now.f[k], target);
-                fail(c, at, text);
+                execute_fail(c, at, text);
                 break;
             }
         }
     } else if (code == BURN_OK) {
-        fail(c, at, "an update from failed values gave a good one");
+        execute_fail(c, at, "an update from failed values gave a good one");
     }
     c->var_codes[s->var] = code;
     c->var_cache[s->var] = now;
@@ -416,6 +410,52 @@ static void perform(context *c, int32_t at, const step *s)
     }
 }
 
+/* Whose end the scope is, and what lives on. */
+static void note_end(context *c, const step *s)
+{
+    int8_t depth = c->scopes[s->thread]--;
+    for (uint32_t k = 0; k < s->n_in; k++) {
+        c->depth[s->in[k]]--;
+    }
+    for (uint32_t id = 0; id < c->p->n_values; id++) {
+        if (c->p->values[id].thread == s->thread && c->depth[id] == depth) {
+            c->alive[id] = 0;
+        }
+    }
+}
+
+static void note(context *c, const step *s)
+{
+    for (uint32_t i = 0; i < s->n_in && i < 32; i++) {
+        if (s->kind == STEP_OP && (s->moved >> i & 1) != 0) {
+            c->alive[s->in[i]] = 0;
+        }
+    }
+    for (uint32_t j = 0; j < s->n_out; j++) {
+        c->alive[s->out[j]] = 1;
+        c->depth[s->out[j]] = c->scopes[s->thread];
+    }
+    if (s->kind == STEP_BEGIN) {
+        c->scopes[s->thread]++;
+    } else if (s->kind == STEP_END) {
+        note_end(c, s);
+    } else if (s->kind == STEP_KEEP) {
+        c->depth[s->in[0]] = -1;
+    } else if (s->kind == STEP_RELEASE) {
+        c->alive[s->in[0]] = 0;
+    }
+}
+
+void execute_step(context *c, int32_t at)
+{
+    const step *s = &c->p->steps[at];
+    perform(c, at, s);
+    note(c, s);
+    if (c->r->check) {
+        check_step(c, at, s);
+    }
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static int may_go(const context *c, const int32_t *waits)
@@ -443,9 +483,12 @@ static void *thread_main(void *arg)
             (void)pthread_cond_wait(&c->moved, &c->lock);
         }
         (void)pthread_mutex_unlock(&c->lock);
-        perform(c, i, s);
-        if (c->r->check) {
-            check_step(c, i, s);
+        int32_t end = c->r->replay ? stretch_end(c, i) : i;
+        if (end > i) {
+            stretch_run(c, i, end);
+            i = end - 1;
+        } else {
+            execute_step(c, i);
         }
         (void)pthread_mutex_lock(&c->lock);
         c->progress[w->thread] = i;
@@ -484,14 +527,15 @@ static uint64_t in_use(burn_device *device)
     return memory.in_use;
 }
 
-void run_program(run *r, const program *p, burn_device *device, uint32_t window, int check)
+void run_program(run *r, const program *p, burn_device *device, uint32_t window, int how)
 {
     context *c = calloc(1, sizeof(*c));
     worker workers[MAX_THREADS];
     run_free(r);
     r->program = p;
     r->device = device;
-    r->check = check;
+    r->check = how == RUN_CHECK;
+    r->replay = how == RUN_REPLAY;
     if (c == NULL) {
         (void)snprintf(r->failure, sizeof(r->failure), "no memory for a run");
         return;
@@ -512,6 +556,8 @@ void run_program(run *r, const program *p, burn_device *device, uint32_t window,
         (void)pthread_join(workers[t].id, NULL);
     }
     give_up(c);
+    r->n_kept = c->kept_stretches;
+    r->n_refused = c->refused_stretches;
     uint64_t after = in_use(device);
     if (after != before && r->failure[0] == '\0') {
         (void)snprintf(r->failure, sizeof(r->failure), "%lld bytes of the device are left in use",
@@ -533,17 +579,28 @@ static int reads_gradient(const program *p, uint32_t i)
     return p->steps[i].kind == STEP_READ && p->values[p->steps[i].in[0]].absent;
 }
 
+int execute_same(const seen *a, const seen *b, char *text, size_t size)
+{
+    if (!same_seen(a->code, &a->value, b->code, &b->value)) {
+        difference(&a->value, &b->value, a->code, b->code, text, size);
+        return 0;
+    }
+    if (a->code != BURN_OK && strcmp(a->text, b->text) != 0) {
+        (void)snprintf(text, size, "\"%.180s\" against \"%.180s\"", a->text, b->text);
+        return 0;
+    }
+    return 1;
+}
+
 int runs_agree(const run *a, const run *b, char *text, size_t size)
 {
     for (uint32_t i = 0; i < a->program->n_steps; i++) {
         const seen *x = &a->seen[i];
         const seen *y = &b->seen[i];
+        char why[400] = "one did not come here";
         /* A pass from a failed value fails where that is known: with window 1. */
         int no_pass = (x->code == NOTHING || y->code == NOTHING) && reads_gradient(a->program, i);
-        if (x->done != y->done ||
-            (!no_pass && !same_seen(x->code, &x->value, y->code, &y->value))) {
-            char why[400];
-            difference(&x->value, &y->value, x->code, y->code, why, sizeof(why));
+        if (x->done != y->done || (!no_pass && !execute_same(x, y, why, sizeof(why)))) {
             (void)snprintf(text, size, "step %u (%s): %s", i, step_names[a->program->steps[i].kind],
                            why);
             return 0;

@@ -7,32 +7,12 @@
  * that it makes on purpose: shapes and dtypes that do not fit, indices out of range. Nothing is
  * run here; the same seed gives the same program on every machine.
  */
-#include "program.h"
+#include "generate.h"
 
 #include <burn_sdk/plugin.h>
 #include <stdio.h>
 
 #define MAX_NUMEL 1500
-
-typedef struct maker {
-    program *p;
-    uint64_t random;
-    uint32_t depth[MAX_THREADS];
-    int32_t begins[MAX_THREADS][MAX_DEPTH];
-    uint8_t var_alive[MAX_VARS];
-    int32_t var_value[MAX_VARS]; /* a value with the variable's meta */
-} maker;
-
-static uint32_t draw(maker *m, uint32_t n)
-{
-    m->random = m->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return n > 0 ? (uint32_t)(m->random >> 33) % n : 0;
-}
-
-static int chance(maker *m, uint32_t percent)
-{
-    return draw(m, 100) < percent;
-}
 
 /* ---- values and steps ------------------------------------------------------------------------ */
 
@@ -64,27 +44,20 @@ static int32_t new_value(maker *m, uint32_t thread)
     return id;
 }
 
-static value *at(maker *m, int32_t id)
+int maker_may_use(maker *m, int32_t id, uint32_t t)
 {
-    return &m->p->values[id];
-}
-
-/* May thread `t` use it? Others may use what was kept. */
-static int usable(maker *m, int32_t id, uint32_t t)
-{
-    const value *v = at(m, id);
+    const value *v = maker_at(m, id);
     return v->alive && (v->thread == t || v->depth < 0);
 }
 
-/* A living tensor that the thread may use: of that dtype, or of any; NO_VALUE: none. */
-static int32_t find_value(maker *m, uint32_t t, uint8_t dtype)
+int32_t maker_find(maker *m, uint32_t t, uint8_t dtype)
 {
     uint32_t n = m->p->n_values;
     uint32_t start = draw(m, n);
     for (uint32_t k = 0; k < n; k++) {
         int32_t id = (int32_t)((start + k) % n);
-        const value *v = at(m, id);
-        if (usable(m, id, t) && v->host.meta.kind == BURN_TENSOR && !v->absent &&
+        const value *v = maker_at(m, id);
+        if (maker_may_use(m, id, t) && v->host.meta.kind == BURN_TENSOR && !v->absent &&
             (v->known || chance(m, 5)) &&
             (dtype == BURN_DTYPE_NONE || v->host.meta.dtype == dtype)) {
             return id;
@@ -97,7 +70,7 @@ static int32_t add_constant(maker *m, uint32_t t, const burn_meta *meta,
                             const burn_sample_operand *how)
 {
     int32_t id = new_value(m, t);
-    value *v = at(m, id);
+    value *v = maker_at(m, id);
     v->host.meta = *meta;
     v->known = 1;
     v->constant = 1;
@@ -113,7 +86,7 @@ static int32_t add_constant(maker *m, uint32_t t, const burn_meta *meta,
     return id;
 }
 
-static int32_t add_plain(maker *m, uint32_t t, uint8_t dtype, uint32_t rank, const int64_t *dims)
+int32_t maker_plain(maker *m, uint32_t t, uint8_t dtype, uint32_t rank, const int64_t *dims)
 {
     burn_sample_operand how;
     memset(&how, 0, sizeof(how));
@@ -129,6 +102,18 @@ static int32_t add_plain(maker *m, uint32_t t, uint8_t dtype, uint32_t rank, con
     return add_constant(m, t, &meta, &how);
 }
 
+int32_t maker_scalar(maker *m, uint32_t t, uint8_t dtype)
+{
+    burn_sample_operand how;
+    memset(&how, 0, sizeof(how));
+    how.fill = BURN_FILL_NONZERO;
+    burn_meta meta;
+    memset(&meta, 0, sizeof(meta));
+    meta.kind = BURN_IMMEDIATE;
+    meta.dtype = dtype;
+    return add_constant(m, t, &meta, &how);
+}
+
 /* ---- ops ------------------------------------------------------------------------------------- */
 
 /* Shapes of the outputs, by the op's own rule and nothing else. */
@@ -140,11 +125,11 @@ static int32_t infer(maker *m, step *s, burn_meta *out)
     for (uint32_t i = 0; i < s->n_in; i++) {
         memset(&in[i], 0, sizeof(in[i]));
         if (s->in[i] != NO_VALUE) {
-            if (!at(m, s->in[i])->known) {
+            if (!maker_at(m, s->in[i])->known) {
                 return BURN_E_INVALID;
             }
-            in[i] = at(m, s->in[i])->host;
-            if (!at(m, s->in[i])->constant) {
+            in[i] = maker_at(m, s->in[i])->host;
+            if (!maker_at(m, s->in[i])->constant) {
                 in[i].n = 0;
             }
         }
@@ -164,8 +149,9 @@ static void move_some(maker *m, step *s)
 {
     for (uint32_t i = 0; i < s->n_in && i < 32; i++) {
         int32_t id = s->in[i];
-        if (id == NO_VALUE || at(m, id)->host.meta.kind != BURN_TENSOR || !at(m, id)->alive ||
-            !at(m, id)->known || at(m, id)->thread != s->thread || !chance(m, 15)) {
+        const value *v = id != NO_VALUE ? maker_at(m, id) : NULL;
+        if (v == NULL || v->host.meta.kind != BURN_TENSOR || !v->alive || !v->known ||
+            v->thread != s->thread || !chance(m, 15)) {
             continue;
         }
         uint32_t uses = 0;
@@ -174,7 +160,7 @@ static void move_some(maker *m, step *s)
         }
         if (uses == 1) {
             s->moved |= 1u << i;
-            at(m, id)->alive = 0;
+            maker_at(m, id)->alive = 0;
         }
     }
 }
@@ -189,7 +175,7 @@ static void finish_op(maker *m, step *s)
     int tracked = 0;
     for (uint32_t i = 0; i < s->n_in; i++) {
         if (s->in[i] != NO_VALUE) {
-            tracked |= at(m, s->in[i])->tracked;
+            tracked |= maker_at(m, s->in[i])->tracked;
         }
     }
     for (uint32_t j = 0; j < s->n_out && rc == BURN_OK; j++) {
@@ -202,7 +188,7 @@ static void finish_op(maker *m, step *s)
     }
     for (uint32_t j = 0; j < s->n_out; j++) {
         s->out[j] = new_value(m, s->thread);
-        value *v = at(m, s->out[j]);
+        value *v = maker_at(m, s->out[j]);
         v->known = rc == BURN_OK;
         v->host.meta = rc == BURN_OK ? out[j] : v->host.meta;
         v->tracked = (uint8_t)(tracked && rc == BURN_OK && conf_is_float(out[j].dtype));
@@ -267,7 +253,7 @@ static void add_sample(maker *m, uint32_t t)
         if (c.in[i].meta.kind == BURN_TENSOR && chance(m, is_index ? 3 : 35)) {
             /* A scalar takes the dtype of the tensor that it meets: no other one then. */
             int any = !has_scalar(&c) && chance(m, 10);
-            ids[i] = find_value(m, t, any ? BURN_DTYPE_NONE : c.in[i].meta.dtype);
+            ids[i] = maker_find(m, t, any ? BURN_DTYPE_NONE : c.in[i].meta.dtype);
             loose |= ids[i] != NO_VALUE;
         }
         if (ids[i] == NO_VALUE) {
@@ -286,8 +272,8 @@ static void add_sample(maker *m, uint32_t t)
     finish_op(m, s);
 }
 
-static void chain(maker *m, uint32_t t, uint64_t op, const void *attrs, uint32_t size,
-                  const int32_t *in, uint32_t n_in)
+int32_t maker_op(maker *m, uint32_t t, uint64_t op, const void *attrs, uint32_t size,
+                 const int32_t *in, uint32_t n_in)
 {
     step *s = new_step(m, STEP_OP, t);
     s->def = burn_op_find_id(op);
@@ -300,6 +286,7 @@ static void chain(maker *m, uint32_t t, uint64_t op, const void *attrs, uint32_t
         memcpy(s->attrs, attrs, size);
     }
     finish_op(m, s);
+    return s == &m->p->steps[m->p->n_steps] ? NO_VALUE : s->out[0];
 }
 
 /* Pointwise ops that keep numbers small, on what is there; shapes broadcast, or do not. */
@@ -313,65 +300,58 @@ static void add_pointwise(maker *m, uint32_t t)
     };
     const burn_op_def *def = burn_op_find_id(ops[draw(m, COUNT_OF(ops))]);
     int32_t in[2];
-    in[0] = find_value(m, t, BURN_DTYPE_NONE);
+    in[0] = maker_find(m, t, BURN_DTYPE_NONE);
     if (in[0] == NO_VALUE) {
         return;
     }
     if (def->n_in == 2 && chance(m, 25)) {
-        burn_sample_operand how;
-        memset(&how, 0, sizeof(how));
-        how.fill = BURN_FILL_NONZERO;
-        burn_meta meta;
-        memset(&meta, 0, sizeof(meta));
-        meta.kind = BURN_IMMEDIATE;
-        meta.dtype = at(m, in[0])->host.meta.dtype;
-        in[1] = add_constant(m, t, &meta, &how);
+        in[1] = maker_scalar(m, t, maker_at(m, in[0])->host.meta.dtype);
     } else if (def->n_in == 2) {
-        in[1] = chance(m, 85) ? find_value(m, t, at(m, in[0])->host.meta.dtype) : in[0];
+        in[1] = chance(m, 85) ? maker_find(m, t, maker_at(m, in[0])->host.meta.dtype) : in[0];
     }
-    chain(m, t, def->id, NULL, 0, in, def->n_in);
+    maker_op(m, t, def->id, NULL, 0, in, def->n_in);
 }
 
 static void add_cast(maker *m, uint32_t t)
 {
     static const uint8_t dtypes[] = {BURN_F32, BURN_F64, BURN_F16, BURN_BF16,
                                      BURN_I32, BURN_I64, BURN_U8,  BURN_BOOL};
-    int32_t in = find_value(m, t, BURN_DTYPE_NONE);
+    int32_t in = maker_find(m, t, BURN_DTYPE_NONE);
     burn_attrs_cast a;
     burn_attrs_init(&a, sizeof(a));
     a.dtype = dtypes[draw(m, COUNT_OF(dtypes))];
     if (in != NO_VALUE) {
-        chain(m, t, BURN_OP_CAST, &a, sizeof(a), &in, 1);
+        maker_op(m, t, BURN_OP_CAST, &a, sizeof(a), &in, 1);
     }
 }
 
 static void add_reduction(maker *m, uint32_t t)
 {
     static const uint64_t ops[] = {BURN_OP_SUM, BURN_OP_MAX, BURN_OP_MEAN, BURN_OP_MIN};
-    int32_t in = find_value(m, t, BURN_DTYPE_NONE);
+    int32_t in = maker_find(m, t, BURN_DTYPE_NONE);
     if (in == NO_VALUE) {
         return;
     }
     burn_attrs_axes a;
     burn_attrs_init(&a, sizeof(a));
-    uint32_t rank = at(m, in)->host.meta.rank;
+    uint32_t rank = maker_at(m, in)->host.meta.rank;
     for (uint32_t d = 0; d < rank; d++) {
         if (chance(m, 40)) {
             a.axes[a.n_axes++] = d;
         }
     }
     a.keepdims = chance(m, 50);
-    chain(m, t, ops[draw(m, COUNT_OF(ops))], &a, sizeof(a), &in, 1);
+    maker_op(m, t, ops[draw(m, COUNT_OF(ops))], &a, sizeof(a), &in, 1);
 }
 
 static void add_matmul(maker *m, uint32_t t)
 {
     int32_t in[2];
-    in[0] = find_value(m, t, BURN_F32);
+    in[0] = maker_find(m, t, BURN_F32);
     if (in[0] == NO_VALUE) {
         return;
     }
-    const burn_meta *meta = &at(m, in[0])->host.meta;
+    const burn_meta *meta = &maker_at(m, in[0])->host.meta;
     if (meta->rank < 1) {
         return;
     }
@@ -379,8 +359,8 @@ static void add_matmul(maker *m, uint32_t t)
     if (dims[0] > 100) {
         return;
     }
-    in[1] = chance(m, 80) ? add_plain(m, t, BURN_F32, 2, dims) : find_value(m, t, BURN_F32);
-    chain(m, t, BURN_OP_MATMUL, NULL, 0, in, 2);
+    in[1] = chance(m, 80) ? maker_plain(m, t, BURN_F32, 2, dims) : maker_find(m, t, BURN_F32);
+    maker_op(m, t, BURN_OP_MATMUL, NULL, 0, in, 2);
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -389,7 +369,7 @@ static void add_permute(maker *m, uint32_t t, int32_t in)
 {
     burn_attrs_permute a;
     burn_attrs_init(&a, sizeof(a));
-    a.n_axes = at(m, in)->host.meta.rank;
+    a.n_axes = maker_at(m, in)->host.meta.rank;
     for (uint32_t d = 0; d < a.n_axes; d++) {
         a.perm[d] = d;
     }
@@ -399,12 +379,12 @@ static void add_permute(maker *m, uint32_t t, int32_t in)
         a.perm[d - 1] = a.perm[other];
         a.perm[other] = swap;
     }
-    chain(m, t, BURN_OP_PERMUTE, &a, sizeof(a), &in, 1);
+    maker_op(m, t, BURN_OP_PERMUTE, &a, sizeof(a), &in, 1);
 }
 
 static void add_slice(maker *m, uint32_t t, int32_t in)
 {
-    const burn_meta *meta = &at(m, in)->host.meta;
+    const burn_meta *meta = &maker_at(m, in)->host.meta;
     if (meta->rank == 0) {
         return;
     }
@@ -429,12 +409,12 @@ static void add_slice(maker *m, uint32_t t, int32_t in)
     scalar.kind = BURN_IMMEDIATE;
     scalar.dtype = BURN_I64;
     int32_t uses[2] = {in, add_constant(m, t, &scalar, &how)};
-    chain(m, t, BURN_OP_SLICE, &a, sizeof(a), uses, 2);
+    maker_op(m, t, BURN_OP_SLICE, &a, sizeof(a), uses, 2);
 }
 
 static void add_reshape(maker *m, uint32_t t, int32_t in)
 {
-    const burn_meta *meta = &at(m, in)->host.meta;
+    const burn_meta *meta = &maker_at(m, in)->host.meta;
     burn_attrs_shape a;
     burn_attrs_init(&a, sizeof(a));
     int64_t n = conf_count(meta);
@@ -446,12 +426,12 @@ static void add_reshape(maker *m, uint32_t t, int32_t in)
         a.dims[0] = n > 0 && n % 2 == 0 ? 2 : 1;
         a.dims[1] = n / a.dims[0];
     }
-    chain(m, t, BURN_OP_RESHAPE, &a, sizeof(a), &in, 1);
+    maker_op(m, t, BURN_OP_RESHAPE, &a, sizeof(a), &in, 1);
 }
 
 static void add_expand(maker *m, uint32_t t, int32_t in)
 {
-    const burn_meta *meta = &at(m, in)->host.meta;
+    const burn_meta *meta = &maker_at(m, in)->host.meta;
     if (meta->rank >= 4 || conf_count(meta) > 300) {
         return;
     }
@@ -460,26 +440,26 @@ static void add_expand(maker *m, uint32_t t, int32_t in)
     a.n_dims = meta->rank + 1u;
     a.dims[0] = 1 + draw(m, 3);
     memcpy(a.dims + 1, meta->dims, meta->rank * sizeof(int64_t));
-    chain(m, t, BURN_OP_EXPAND, &a, sizeof(a), &in, 1);
+    maker_op(m, t, BURN_OP_EXPAND, &a, sizeof(a), &in, 1);
 }
 
 static void add_flip(maker *m, uint32_t t, int32_t in)
 {
     burn_attrs_axes a;
     burn_attrs_init(&a, sizeof(a));
-    for (uint32_t d = 0; d < at(m, in)->host.meta.rank; d++) {
+    for (uint32_t d = 0; d < maker_at(m, in)->host.meta.rank; d++) {
         if (chance(m, 50)) {
             a.axes[a.n_axes++] = d;
         }
     }
-    chain(m, t, BURN_OP_FLIP, &a, sizeof(a), &in, 1);
+    maker_op(m, t, BURN_OP_FLIP, &a, sizeof(a), &in, 1);
 }
 
 static void add_view(maker *m, uint32_t t)
 {
     static void (*const makers[])(maker *, uint32_t, int32_t) = {add_permute, add_slice,
                                                                  add_reshape, add_expand, add_flip};
-    int32_t in = find_value(m, t, BURN_DTYPE_NONE);
+    int32_t in = maker_find(m, t, BURN_DTYPE_NONE);
     if (in != NO_VALUE) {
         makers[draw(m, COUNT_OF(makers))](m, t, in);
     }
@@ -487,7 +467,7 @@ static void add_view(maker *m, uint32_t t)
 
 /* ---- owning ---------------------------------------------------------------------------------- */
 
-static void begin_scope(maker *m, uint32_t t)
+void maker_begin(maker *m, uint32_t t)
 {
     if (m->depth[t] + 1 >= MAX_DEPTH) {
         return;
@@ -496,7 +476,7 @@ static void begin_scope(maker *m, uint32_t t)
     (void)new_step(m, STEP_BEGIN, t);
 }
 
-static void end_scope(maker *m, uint32_t t)
+void maker_end(maker *m, uint32_t t)
 {
     if (m->depth[t] == 0) {
         return;
@@ -506,7 +486,7 @@ static void end_scope(maker *m, uint32_t t)
     s->pair = m->begins[t][m->depth[t]];
     m->p->steps[s->pair].pair = (int32_t)(s - m->p->steps);
     for (int32_t id = 0; id < (int32_t)m->p->n_values; id++) {
-        value *v = at(m, id);
+        value *v = maker_at(m, id);
         if (!v->alive || v->thread != t || v->depth != depth ||
             v->host.meta.kind == BURN_IMMEDIATE) {
             continue;
@@ -520,35 +500,39 @@ static void end_scope(maker *m, uint32_t t)
     }
 }
 
-static void keep_one(maker *m, uint32_t t)
+void maker_keep(maker *m, uint32_t t, int32_t id)
 {
-    int32_t id = find_value(m, t, BURN_DTYPE_NONE);
-    if (id == NO_VALUE || at(m, id)->thread != t || at(m, id)->depth < 0) {
+    if (id == NO_VALUE || maker_at(m, id)->thread != t || maker_at(m, id)->depth < 0) {
         return;
     }
     step *s = new_step(m, STEP_KEEP, t);
     s->n_in = 1;
     s->in[0] = id;
-    at(m, id)->depth = -1;
+    maker_at(m, id)->depth = -1;
+}
+
+static void keep_one(maker *m, uint32_t t)
+{
+    maker_keep(m, t, maker_find(m, t, BURN_DTYPE_NONE));
 }
 
 static void release(maker *m, int32_t id)
 {
-    step *s = new_step(m, STEP_RELEASE, at(m, id)->thread);
+    step *s = new_step(m, STEP_RELEASE, maker_at(m, id)->thread);
     s->n_in = 1;
     s->in[0] = id;
-    at(m, id)->alive = 0;
+    maker_at(m, id)->alive = 0;
 }
 
 static void release_one(maker *m, uint32_t t)
 {
-    int32_t id = find_value(m, t, BURN_DTYPE_NONE);
-    if (id != NO_VALUE && at(m, id)->thread == t) {
+    int32_t id = maker_find(m, t, BURN_DTYPE_NONE);
+    if (id != NO_VALUE && maker_at(m, id)->thread == t) {
         release(m, id);
     }
 }
 
-static void read_value(maker *m, uint32_t t, int32_t id)
+void maker_read(maker *m, uint32_t t, int32_t id)
 {
     step *s = new_step(m, STEP_READ, t);
     s->n_in = 1;
@@ -559,8 +543,8 @@ static void read_value(maker *m, uint32_t t, int32_t id)
 
 static void add_alias(maker *m, uint32_t t, uint8_t kind)
 {
-    int32_t in = find_value(m, t, chance(m, 80) ? BURN_F32 : BURN_F64);
-    if (in == NO_VALUE || !at(m, in)->known) {
+    int32_t in = maker_find(m, t, chance(m, 80) ? BURN_F32 : BURN_F64);
+    if (in == NO_VALUE || !maker_at(m, in)->known) {
         return;
     }
     step *s = new_step(m, kind, t);
@@ -568,8 +552,8 @@ static void add_alias(maker *m, uint32_t t, uint8_t kind)
     s->in[0] = in;
     s->n_out = 1;
     s->out[0] = new_value(m, t);
-    value *v = at(m, s->out[0]);
-    v->host.meta = at(m, in)->host.meta;
+    value *v = maker_at(m, s->out[0]);
+    v->host.meta = maker_at(m, in)->host.meta;
     v->known = 1;
     v->tracked = kind == STEP_LEAF;
 }
@@ -579,8 +563,8 @@ static void add_backward(maker *m, uint32_t t)
 {
     int32_t from = NO_VALUE;
     for (uint32_t k = 0; k < 12 && from == NO_VALUE; k++) {
-        int32_t id = find_value(m, t, BURN_DTYPE_NONE);
-        from = id != NO_VALUE && at(m, id)->tracked ? id : NO_VALUE;
+        int32_t id = maker_find(m, t, BURN_DTYPE_NONE);
+        from = id != NO_VALUE && maker_at(m, id)->tracked ? id : NO_VALUE;
     }
     if (from == NO_VALUE) {
         return;
@@ -590,21 +574,21 @@ static void add_backward(maker *m, uint32_t t)
     s->n_in = 1;
     s->in[0] = from;
     for (int32_t id = 0; id < (int32_t)m->p->n_values && s->n_out < 3; id++) {
-        value *v = at(m, id);
-        if (usable(m, id, t) && v->tracked && v->known) {
+        value *v = maker_at(m, id);
+        if (maker_may_use(m, id, t) && v->tracked && v->known) {
             s->in[s->n_in++] = id;
             int32_t grad = new_value(m, t);
             s->out[s->n_out++] = grad;
-            at(m, grad)->host.meta = at(m, id)->host.meta;
-            at(m, grad)->absent = 1;
+            maker_at(m, grad)->host.meta = maker_at(m, id)->host.meta;
+            maker_at(m, grad)->absent = 1;
         }
     }
 }
 
 static void add_var(maker *m, uint32_t t)
 {
-    int32_t in = find_value(m, t, chance(m, 80) ? BURN_F32 : BURN_DTYPE_NONE);
-    if (m->p->n_vars == MAX_VARS || in == NO_VALUE || !at(m, in)->known) {
+    int32_t in = maker_find(m, t, chance(m, 80) ? BURN_F32 : BURN_DTYPE_NONE);
+    if (m->p->n_vars == MAX_VARS || in == NO_VALUE || !maker_at(m, in)->known) {
         return;
     }
     step *s = new_step(m, STEP_VAR_NEW, t);
@@ -628,7 +612,7 @@ static int32_t pick_var(maker *m)
     return -1;
 }
 
-static void get_var(maker *m, uint32_t t)
+void maker_get_var(maker *m, uint32_t t)
 {
     int32_t var = pick_var(m);
     if (var < 0) {
@@ -638,23 +622,23 @@ static void get_var(maker *m, uint32_t t)
     s->var = var;
     s->n_out = 1;
     s->out[0] = new_value(m, t);
-    value *v = at(m, s->out[0]);
-    v->host.meta = at(m, m->var_value[var])->host.meta;
+    value *v = maker_at(m, s->out[0]);
+    v->host.meta = maker_at(m, m->var_value[var])->host.meta;
     v->known = 1;
     v->tracked = (uint8_t)conf_is_float(v->host.meta.dtype);
 }
 
-static void set_var(maker *m, uint32_t t)
+void maker_set_var(maker *m, uint32_t t)
 {
     int32_t var = pick_var(m);
     if (var < 0) {
         return;
     }
-    const burn_meta *meta = &at(m, m->var_value[var])->host.meta;
-    int32_t in = find_value(m, t, meta->dtype);
-    int fits = in != NO_VALUE && conf_same_shape(&at(m, in)->host.meta, meta);
+    const burn_meta *meta = &maker_at(m, m->var_value[var])->host.meta;
+    int32_t in = maker_find(m, t, meta->dtype);
+    int fits = in != NO_VALUE && conf_same_shape(&maker_at(m, in)->host.meta, meta);
     if (!fits && chance(m, 85)) {
-        in = add_plain(m, t, meta->dtype, meta->rank, meta->dims);
+        in = maker_plain(m, t, meta->dtype, meta->rank, meta->dims);
     }
     if (in == NO_VALUE) {
         return;
@@ -683,7 +667,7 @@ static void add_start(maker *m, uint32_t t)
     for (uint32_t k = 0; k < 3; k++) {
         int64_t dims[3] = {1 + draw(m, 5), 1 + draw(m, 18), 1 + draw(m, 3)};
         uint32_t rank = draw(m, 4);
-        (void)add_plain(m, t, dtypes[draw(m, COUNT_OF(dtypes))], rank, dims);
+        (void)maker_plain(m, t, dtypes[draw(m, COUNT_OF(dtypes))], rank, dims);
     }
 }
 
@@ -704,9 +688,9 @@ static void add_detached(maker *m, uint32_t t)
 
 static void add_read(maker *m, uint32_t t)
 {
-    int32_t id = find_value(m, t, BURN_DTYPE_NONE);
+    int32_t id = maker_find(m, t, BURN_DTYPE_NONE);
     if (id != NO_VALUE) {
-        read_value(m, t, id);
+        maker_read(m, t, id);
     }
 }
 
@@ -717,9 +701,10 @@ static void add_sync(maker *m, uint32_t t)
 
 static const weight weights[] = {
     {26, add_sample}, {26, add_pointwise}, {4, add_cast},  {7, add_reduction}, {6, add_matmul},
-    {14, add_view},   {8, begin_scope},    {8, end_scope}, {6, keep_one},      {5, release_one},
+    {14, add_view},   {8, maker_begin},    {8, maker_end}, {6, keep_one},      {5, release_one},
     {4, add_read},    {1, add_sync},       {4, add_leaf},  {2, add_detached},  {4, add_backward},
-    {4, add_var},     {7, get_var},        {7, set_var},   {1, end_var},
+    {4, add_var},     {7, maker_get_var},    {7, maker_set_var}, {1, end_var},
+    {9, maker_chains},
 };
 
 static void add_random(maker *m, uint32_t t)
@@ -741,9 +726,9 @@ static void finish(maker *m)
 {
     uint32_t n = m->p->n_values;
     for (int32_t id = 0; id < (int32_t)n && m->p->n_steps < MAX_STEPS - 60; id++) {
-        const value *v = at(m, id);
+        const value *v = maker_at(m, id);
         if (v->alive && v->host.meta.kind == BURN_TENSOR) {
-            read_value(m, v->thread, id);
+            maker_read(m, v->thread, id);
         }
     }
     for (int32_t var = 0; var < (int32_t)m->p->n_vars; var++) {
@@ -752,12 +737,12 @@ static void finish(maker *m)
             s->var = var;
             s->n_out = 1;
             s->out[0] = new_value(m, 0);
-            read_value(m, 0, s->out[0]);
+            maker_read(m, 0, s->out[0]);
         }
     }
     for (uint32_t t = 0; t < m->p->n_threads; t++) {
         while (m->depth[t] > 0) {
-            end_scope(m, t);
+            maker_end(m, t);
         }
     }
 }

@@ -25,16 +25,27 @@ typedef struct shared {
     uint64_t seed;
     uint64_t runs;
     uint64_t ops;
+    uint64_t kept; /* stretches of steps, and those that could not be */
+    uint64_t refused;
     char failure[800];
 } shared;
 
 static const char *const device_names[] = {"flex", "mock:0"};
-/* 0 is auto: the first time round it learns, then it waits, then it has plans. */
-static const uint32_t windows[] = {1, 2, 7, 64, 64, 0, 0, 0};
+/* Window 0 is auto: the first time round it learns, then it waits, then it has plans. */
+static const struct {
+    uint32_t window;
+    int how;
+} modes[] = {
+    {1, RUN_PLAIN}, {2, RUN_PLAIN}, {7, RUN_PLAIN}, {64, RUN_PLAIN},  {64, RUN_PLAIN},
+    {0, RUN_PLAIN}, {0, RUN_PLAIN}, {0, RUN_PLAIN}, {0, RUN_REPLAY}, {0, RUN_REPLAY},
+    {1, RUN_REPLAY}, {64, RUN_REPLAY},
+};
 
-static void tell(shared *to, const char *device, uint32_t window, const char *text)
+static void tell(shared *to, const char *device, uint32_t window, int how, const char *text)
 {
-    (void)snprintf(to->failure, sizeof(to->failure), "%s, window %u: %s", device, window, text);
+    static const char *const ways[] = {"", " checked", " replayed"};
+    (void)snprintf(to->failure, sizeof(to->failure), "%s, window %u%s: %s", device, window,
+                   ways[how], text);
 }
 
 /* 1 when everything agrees. */
@@ -43,20 +54,22 @@ static int try_on(const program *p, burn_device *device, const char *name, share
     static run checked;
     static run plain;
     char text[600];
-    run_program(&checked, p, device, 1, 1);
+    run_program(&checked, p, device, 1, RUN_CHECK);
     if (checked.failure[0] != '\0') {
-        tell(to, name, 1, checked.failure);
+        tell(to, name, 1, RUN_CHECK, checked.failure);
         return 0;
     }
-    for (uint32_t k = 0; k < COUNT_OF(windows); k++) {
-        run_program(&plain, p, device, windows[k], 0);
+    for (uint32_t k = 0; k < COUNT_OF(modes); k++) {
+        run_program(&plain, p, device, modes[k].window, modes[k].how);
         to->runs++;
+        to->kept += plain.n_kept;
+        to->refused += plain.n_refused;
         if (plain.failure[0] != '\0') {
-            tell(to, name, windows[k], plain.failure);
+            tell(to, name, modes[k].window, modes[k].how, plain.failure);
             return 0;
         }
         if (!runs_agree(&checked, &plain, text, sizeof(text))) {
-            tell(to, name, windows[k], text);
+            tell(to, name, modes[k].window, modes[k].how, text);
             return 0;
         }
     }
@@ -192,8 +205,10 @@ int main(int argc, char **argv)
         at = to->seed + 1;
         report(to->seed, to);
     }
-    (void)printf("%llu programs, %llu steps, %llu runs, %llu failures\n", (unsigned long long)count,
-                 (unsigned long long)to->ops, (unsigned long long)to->runs,
-                 (unsigned long long)failures);
-    return failures > 0 || to->runs == 0;
+    (void)printf("%llu programs, %llu steps, %llu runs, %llu failures; %llu stretches run again, "
+                 "%llu could not be kept\n",
+                 (unsigned long long)count, (unsigned long long)to->ops,
+                 (unsigned long long)to->runs, (unsigned long long)failures,
+                 (unsigned long long)to->kept, (unsigned long long)to->refused);
+    return failures > 0 || to->runs == 0 || to->kept == 0;
 }

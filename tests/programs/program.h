@@ -124,19 +124,25 @@ typedef struct seen {
     int32_t done;
     int32_t code;
     conf_value value; /* of code BURN_OK */
+    char text[256];   /* of other codes */
 } seen;
 
 typedef struct run {
     const program *program;
     burn_device *device;
     int check;            /* one call at a time over all threads, each compared with eval */
+    int replay;           /* steps are kept in stretches and run again */
+    uint32_t n_kept;      /* stretches that were, and that could not be */
+    uint32_t n_refused;
     seen seen[MAX_STEPS]; /* of step i */
     conf_arena arena;
     char failure[600]; /* "" when all was as it should be */
 } run;
 
+/* How a program is run. */
+enum { RUN_PLAIN = 0, RUN_CHECK = 1, RUN_REPLAY = 2 };
 /* Runs the program with that window; frees what an earlier use of `r` left. */
-void run_program(run *r, const program *p, burn_device *device, uint32_t window, int check);
+void run_program(run *r, const program *p, burn_device *device, uint32_t window, int how);
 void run_free(run *r);
 /* Compares two runs of one device; what differs goes to `text`. */
 int runs_agree(const run *a, const run *b, char *text, size_t size);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * chains.c - chains of calls that come again: what is recognised, deferred, planned and fused.
+ *
+ * A chain is drawn first, then applied some times over: to the same value, or to one of another
+ * batch size. Its links are pointwise calls of many dtypes, with scalars, rows and earlier values
+ * broadcast, reductions whose results go back in, values handed over, casts, reads of variables and
+ * updates, integer divisions that fail by what the data are. Scopes around them end early. To add a
+ * sort of link: a row of `makers`.
+ */
+#include "generate.h"
+
+enum { MAX_LINKS = 9 };
+
+typedef struct link {
+    uint8_t kind;
+    uint8_t moves; /* the operand is handed over where that is possible */
+    uint8_t dtype;
+    uint8_t pick;
+} link;
+
+typedef struct place {
+    maker *m;
+    uint32_t t;
+    int32_t first; /* the value that the chain began with */
+    const link *how;
+} place;
+
+static const burn_meta *meta_of(const place *at, int32_t id)
+{
+    return &maker_at(at->m, id)->host.meta;
+}
+
+/* Hands operand 0 of the call made last over, when nobody needs it any more. */
+static void hand_over(const place *at, int32_t x)
+{
+    program *p = at->m->p;
+    step *s = &p->steps[p->n_steps - 1];
+    value *v = maker_at(at->m, x);
+    int free = x != at->first && v->alive && v->known && v->thread == at->t;
+    for (uint32_t i = 1; i < s->n_in; i++) {
+        free &= s->in[i] != x;
+    }
+    if (at->how->moves && free && s->kind == STEP_OP && s->in[0] == x && s->moved == 0) {
+        s->moved = 1;
+        v->alive = 0;
+    }
+}
+
+static int32_t call(const place *at, uint64_t op, int32_t x, int32_t y, uint32_t n)
+{
+    int32_t in[2] = {x, y};
+    int32_t out = maker_op(at->m, at->t, op, NULL, 0, in, n);
+    if (out != NO_VALUE) {
+        hand_over(at, x);
+    }
+    return out;
+}
+
+static int32_t cast(const place *at, int32_t x, uint8_t dtype)
+{
+    burn_attrs_cast a;
+    burn_attrs_init(&a, sizeof(a));
+    a.dtype = dtype;
+    return maker_op(at->m, at->t, BURN_OP_CAST, &a, sizeof(a), &x, 1);
+}
+
+static uint64_t pick_binary(const place *at)
+{
+    static const uint64_t ops[] = {BURN_OP_ADD, BURN_OP_MUL,     BURN_OP_SUB,
+                                   BURN_OP_ADD, BURN_OP_MAXIMUM, BURN_OP_MINIMUM};
+    return ops[at->how->pick % COUNT_OF(ops)];
+}
+
+/* The value the chain began with, as x's dtype; x itself where that one is gone. */
+static int32_t first_as(const place *at, int32_t x)
+{
+    if (!maker_may_use(at->m, at->first, at->t)) {
+        return x;
+    }
+    uint8_t dtype = meta_of(at, x)->dtype;
+    int same = meta_of(at, at->first)->dtype == dtype || !maker_at(at->m, x)->known;
+    return same ? at->first : cast(at, at->first, dtype);
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static int32_t unary(const place *at, int32_t x)
+{
+    static const uint64_t ops[] = {BURN_OP_TANH, BURN_OP_NEG, BURN_OP_ABS,  BURN_OP_RELU,
+                                   BURN_OP_SIN,  BURN_OP_NEG, BURN_OP_SILU, BURN_OP_SIGMOID};
+    return call(at, ops[at->how->pick % COUNT_OF(ops)], x, NO_VALUE, 1);
+}
+
+static int32_t with_scalar(const place *at, int32_t x)
+{
+    if (!maker_at(at->m, x)->known) {
+        return x;
+    }
+    return call(at, pick_binary(at), x, maker_scalar(at->m, at->t, meta_of(at, x)->dtype), 2);
+}
+
+static int32_t with_first(const place *at, int32_t x)
+{
+    int32_t y = first_as(at, x);
+    return y != NO_VALUE ? call(at, pick_binary(at), x, y, 2) : x;
+}
+
+static int32_t with_itself(const place *at, int32_t x)
+{
+    return call(at, pick_binary(at), x, x, 2);
+}
+
+static int32_t recast(const place *at, int32_t x)
+{
+    return cast(at, x, at->how->dtype);
+}
+
+/* What each row gives goes back into its elements, as in a softmax. */
+static int32_t with_row(const place *at, int32_t x)
+{
+    static const uint64_t ops[] = {BURN_OP_SUM, BURN_OP_MAX, BURN_OP_MEAN, BURN_OP_MIN};
+    const burn_meta *meta = meta_of(at, x);
+    burn_attrs_axes a;
+    burn_attrs_init(&a, sizeof(a));
+    if (meta->rank == 0) {
+        return x;
+    }
+    a.n_axes = 1;
+    a.axes[0] = meta->rank - 1;
+    a.keepdims = 1;
+    int32_t row = maker_op(at->m, at->t, ops[at->how->pick % COUNT_OF(ops)], &a, sizeof(a), &x, 1);
+    if (row == NO_VALUE || !maker_may_use(at->m, x, at->t)) {
+        return row;
+    }
+    return call(at, pick_binary(at), x, row, 2);
+}
+
+/* One column or one row of the first value, broadcast. */
+static int32_t with_part(const place *at, int32_t x)
+{
+    int32_t y = first_as(at, x);
+    if (y == NO_VALUE || y == x || !maker_at(at->m, y)->known || meta_of(at, y)->rank == 0) {
+        return x;
+    }
+    burn_attrs_slice a;
+    burn_attrs_init(&a, sizeof(a));
+    a.axis = at->how->pick % 2 ? meta_of(at, y)->rank - 1 : 0;
+    a.step = 1;
+    a.size = 1;
+    int32_t zero = maker_scalar(at->m, at->t, BURN_I64);
+    value *v = maker_at(at->m, zero);
+    conf_set(&v->host, 0, 0.0);
+    conf_tell_number(&v->host);
+    int32_t in[2] = {y, zero};
+    int32_t part = maker_op(at->m, at->t, BURN_OP_SLICE, &a, sizeof(a), in, 2);
+    if (part == NO_VALUE || !maker_may_use(at->m, x, at->t)) {
+        return part;
+    }
+    return call(at, pick_binary(at), x, part, 2);
+}
+
+static int32_t choose(const place *at, int32_t x)
+{
+    int32_t y = first_as(at, x);
+    if (y == NO_VALUE || !maker_may_use(at->m, x, at->t)) {
+        return x;
+    }
+    int32_t two[2] = {y, x};
+    int32_t less = maker_op(at->m, at->t, BURN_OP_LESS, NULL, 0, two, 2);
+    if (less == NO_VALUE || !maker_may_use(at->m, x, at->t) || !maker_may_use(at->m, y, at->t)) {
+        return less;
+    }
+    int32_t in[3] = {less, x, y};
+    return maker_op(at->m, at->t, BURN_OP_WHERE, NULL, 0, in, 3);
+}
+
+/* Fails where a small number has become 0. */
+static int32_t divide(const place *at, int32_t x)
+{
+    int32_t y = cast(at, x, at->how->pick % 2 ? BURN_I32 : BURN_I64);
+    if (y == NO_VALUE || !maker_at(at->m, y)->known) {
+        return y;
+    }
+    int32_t by = at->how->pick % 3 ? maker_scalar(at->m, at->t, meta_of(at, y)->dtype) : y;
+    return call(at, at->how->pick % 5 ? BURN_OP_DIV : BURN_OP_REMAINDER, y, by, 2);
+}
+
+static int32_t variable(const place *at, int32_t x)
+{
+    if (at->how->pick % 2) {
+        maker_get_var(at->m, at->t);
+    } else {
+        maker_set_var(at->m, at->t);
+    }
+    return x;
+}
+
+static int32_t keep(const place *at, int32_t x)
+{
+    maker_keep(at->m, at->t, x);
+    return x;
+}
+
+typedef struct sort {
+    uint32_t weight;
+    int32_t (*make)(const place *at, int32_t x);
+} sort;
+
+static const sort makers[] = {
+    {20, unary},     {14, with_scalar}, {14, with_first}, {8, with_itself}, {12, recast},
+    {14, with_row},  {8, with_part},    {8, choose},      {3, divide},      {6, variable},
+    {3, keep},
+};
+
+/* ---- the chain ------------------------------------------------------------------------------- */
+
+static uint32_t draw_chain(maker *m, link *links)
+{
+    static const uint8_t dtypes[] = {BURN_F32, BURN_F32, BURN_F64,  BURN_F16,
+                                     BURN_I32, BURN_I64, BURN_BF16, BURN_U8};
+    uint32_t total = 0;
+    for (uint32_t k = 0; k < COUNT_OF(makers); k++) {
+        total += makers[k].weight;
+    }
+    uint32_t n = 2 + draw(m, MAX_LINKS - 1);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t left = draw(m, total);
+        links[k].kind = 0;
+        while (left >= makers[links[k].kind].weight) {
+            left -= makers[links[k].kind++].weight;
+        }
+        links[k].moves = (uint8_t)chance(m, 40);
+        links[k].dtype = dtypes[draw(m, COUNT_OF(dtypes))];
+        links[k].pick = (uint8_t)draw(m, 120);
+    }
+    return n;
+}
+
+static int32_t apply(maker *m, uint32_t t, const link *links, uint32_t n, int32_t first)
+{
+    int32_t x = first;
+    for (uint32_t k = 0; k < n; k++) {
+        place at = {m, t, first, &links[k]};
+        int32_t next = makers[links[k].kind].make(&at, x);
+        if (next == NO_VALUE || !maker_may_use(m, next, t)) {
+            break;
+        }
+        x = next;
+    }
+    return x;
+}
+
+static int has_room(const maker *m)
+{
+    return m->p->n_steps < MAX_STEPS - 160 && m->p->n_values < MAX_VALUES - 110;
+}
+
+/* The same thing with another number of rows. */
+static int32_t other_batch(maker *m, uint32_t t, int32_t x)
+{
+    burn_meta meta = maker_at(m, x)->host.meta;
+    if (meta.rank == 0 || !maker_at(m, x)->known) {
+        return x;
+    }
+    meta.dims[0] += 1 + draw(m, 3);
+    return maker_plain(m, t, meta.dtype, meta.rank, meta.dims);
+}
+
+void maker_chains(maker *m, uint32_t t)
+{
+    link links[MAX_LINKS];
+    uint32_t n = draw_chain(m, links);
+    uint32_t rounds = 1 + draw(m, 4);
+    int32_t first = maker_find(m, t, chance(m, 60) ? BURN_F32 : BURN_DTYPE_NONE);
+    if (first == NO_VALUE) {
+        return;
+    }
+    int scoped = chance(m, 50);
+    for (uint32_t k = 0; k < rounds && has_room(m) && maker_may_use(m, first, t); k++) {
+        uint32_t depth = m->depth[t];
+        if (scoped) {
+            maker_begin(m, t);
+        }
+        int32_t last = apply(m, t, links, n, first);
+        if (chance(m, 15) && maker_may_use(m, last, t)) {
+            maker_keep(m, t, last);
+        }
+        if (chance(m, 10) && maker_may_use(m, last, t)) {
+            maker_read(m, t, last);
+        }
+        if (m->depth[t] > depth) {
+            maker_end(m, t);
+        }
+        if (chance(m, 25) && maker_may_use(m, first, t)) {
+            first = other_batch(m, t, first);
+        }
+    }
+}
