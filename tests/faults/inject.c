@@ -180,6 +180,20 @@ static void put_list(burn_device *device, const burni_op *op, burni_rows *list)
     atomic_fetch_add(&device->core->rows_version, 1);
 }
 
+void inject_no_fusion(burn_device *device, int on)
+{
+    static burni_rows none;
+    static burni_rows *rows;
+    const burni_op *op = burni_op_find(BURN_OP_FUSED);
+    burni_rows *now = atomic_load(&device->core->rows[op->index]);
+    if (on && now != NULL && now != &none) {
+        rows = now;
+        put_list(device, op, &none);
+    } else if (!on && now == &none) {
+        put_list(device, op, rows);
+    }
+}
+
 int inject_rows(burn_device *device, uint64_t op_id)
 {
     static burni_rows fresh;
@@ -260,7 +274,9 @@ int inject_spy(burn_device *device, uint64_t op_id, int32_t (*check)(const burn_
     const burn_row *last = NULL;
     uint32_t n = 0;
     for (uint32_t i = 0; old != NULL && i < old->count && n < MAX_ROWS; i++) {
-        if (old->rows[i]->n_slots > 0 && (old->rows[i]->slots[0].dtypes[0] >> BURN_F32 & 1) != 0) {
+        int usual = (old->rows[i]->flags & BURN_ROW_TUNED_ONLY) == 0;
+        if (usual && old->rows[i]->n_slots > 0 &&
+            (old->rows[i]->slots[0].dtypes[0] >> BURN_F32 & 1) != 0) {
             last = old->rows[i];
             rows[++n] = old->rows[i];
         }

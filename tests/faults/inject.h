@@ -49,5 +49,7 @@ int64_t inject_spied(uint32_t *out_math, uint64_t *out_tag);
 void inject_forget_rows(burn_device *device);
 /* Blocks of memory are not cut from pages any more: each one asks the backend. */
 void inject_no_pages(burn_device *device);
+/* The device has no row for burn.fused, so that each call is a launch; 0: it has them again. */
+void inject_no_fusion(burn_device *device, int on);
 
 #endif /* BURN_TESTS_FAULTS_INJECT_H */

@@ -123,6 +123,7 @@ static void test_a_refusal_takes_the_decomposition(void **state)
     burn_scope_flush();
     uint64_t before = in_use();
     uint32_t tried = 0;
+    inject_no_fusion(dev, 1);
     for (size_t i = 0; i < COUNT(refusals); i++) {
         if (burn_op_find_id(refusals[i].op)->decompose != NULL &&
             inject_rows(dev, refusals[i].op)) {
@@ -130,8 +131,39 @@ static void test_a_refusal_takes_the_decomposition(void **state)
             tried++;
         }
     }
+    inject_no_fusion(dev, 0);
     assert_true(on_mock || tried > 3);
     assert_int_equal(in_use(), before);
+}
+
+/* Calls that would be one run one by one when the kernel for that refuses. */
+static void test_a_group_that_is_refused(void **state)
+{
+    (void)state;
+    burn_scope_flush();
+    uint64_t before = in_use();
+    if (!inject_rows(dev, BURN_OP_FUSED)) {
+        skip();
+    }
+    burn_tensor *x = burn_keep(count_up(dev, 1, DIMS(3), 1));
+    for (int k = 0; k < 4; k++) {
+        burn_scope_begin();
+        inject_fail(INJECT_LAUNCH, 1, INT32_MAX, BURN_E_UNSUPPORTED);
+        burn_tensor *y = burn_mul(burn_add(x, x), x);
+        burn_tensor *sum = burn_sum(y, 1, DIMS(0), 1);
+        burn_tensor *z = burn_sub(y, sum);
+        CHECK(z, -26, -20, -10);
+        CHECK(sum, 28);
+        int waited = window == 64 || (window == 0 && k > 1);
+        assert_true(!waited || inject_count(INJECT_LAUNCH) > 0);
+        inject_fail(INJECT_LAUNCH, 0, 0, BURN_OK);
+        burn_scope_end();
+    }
+    burn_release(x);
+    burn_scope_flush();
+    (void)inject_rows(dev, BURN_OP_ADD);
+    assert_int_equal(in_use(), before);
+    check_clean();
 }
 
 /* The parts of a call that was refused are launched with its mode and at its place, whoever runs
@@ -460,6 +492,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(test_a_refusal_takes_the_decomposition),
+        FAULT_TEST(test_a_group_that_is_refused),
         FAULT_TEST(test_a_refusal_keeps_mode_and_place),
         FAULT_TEST(test_modes_and_ranks_have_rows_of_their_own),
         FAULT_TEST(test_a_refused_update),
