@@ -31,8 +31,8 @@ typedef struct burni_group_input {
     uint32_t zero;
 } burni_group_input;
 
-/* An operand that was the same view of the same storage as an input when the group was made. Views of
- * other offsets make the same sequence, so each run looks again. */
+/* An operand that was the same view of the same storage as an input when the group was made. Views
+ * of other offsets make the same sequence, so each run looks again. */
 typedef struct burni_group_twin {
     uint32_t record;
     uint32_t operand;

@@ -33,7 +33,7 @@ void burni_plan_free(burni_plan *plan);
 int burni_plan_describe(const burni_stream *stream, uint32_t i, struct burn_plan_info *out);
 /* How many were made and found; the number of the one used last. */
 uint32_t burni_plans_count(const burni_stream *stream, uint64_t *out_made, uint64_t *out_hits);
-/* Tells which records' results a run writes; those within a group that nobody else needs are not. */
+/* Tells which records' results a run writes: not those of a group that nobody else needs. */
 void burni_plan_writes(const burni_plan *plan, uint8_t *written);
 /* How many launches it makes. */
 uint32_t burni_plan_size(const burni_plan *plan);

@@ -199,8 +199,8 @@ static void run_batch(burni_stream *stream, const burni_batch *batch, const uint
     }
 }
 
-/* Results that only scopes hold are not wanted now: takes them out, finds the plan without them, and
- * leaves what makes them. NULL and 0: it can't be done, and everything is as it was. */
+/* Results that only scopes hold are not wanted now: takes them out, finds the plan without them,
+ * and leaves what makes them. 0: it can't be done, and everything is as it was. */
 static int run_without(burni_stream *stream, burni_batch *batch, const burni_storage *target,
                        uint8_t *alive, uint8_t *needed)
 {

@@ -4,7 +4,8 @@
  *
  * Only pure calls with one output are left. What is left holds its operands as a handle would, so
  * they are neither overwritten nor given away, and a variable that one of them belongs to would be
- * copied first; that is why calls on variables are not left. Locks: a stream's, then that of making.
+ * copied first; that is why calls on variables are not left. Locks: a stream's, then that of
+ * making.
  */
 #include "exec/unrun.h"
 

@@ -4,9 +4,9 @@
  *
  * At a read in the middle of a scope the scope still holds the results of earlier calls, most of
  * which nobody will look at. They are treated as dead. A call whose result was not written leaves
- * its record with the storage (state BURNI_UNRUN), which keeps its operands; whoever needs the value
- * later, a read or a launch, runs it then, with the bits that it would have had. A value that is
- * made of a variable's memory is always written, since the variable may be overwritten. Owner
+ * its record with the storage (state BURNI_UNRUN), which keeps its operands; whoever needs the
+ * value later, a read or a launch, runs it then, with the bits that it would have had. A value that
+ * is made of a variable's memory is always written, since the variable may be overwritten. Owner
  * thread only, but for burni_unrun_make and _drop.
  */
 #ifndef BURN_CORE_EXEC_UNRUN_H

@@ -46,11 +46,13 @@ class Profile(unittest.TestCase):
             self.assertEqual((answer["status"], answer["signal"]), (0, 0))
             process, = answer["processes"]
             self.assertEqual(process["program"], os.path.basename(PROGRAM))
-            add = self.one(answer, "add", "f32[9], f32[9] -> f32[9]")
-            self.assertEqual(add["calls"], 7)
-            self.assertTrue(add["kernel"].startswith(f"{device}.add"), add)
-            self.assertLessEqual(add["min_ns"] * 7, add["ns"])
-            self.assertLessEqual(add["ns"], add["max_ns"] * 7)
+            fused = (device, window) == ("flex", "64")  # the additions and their sum wait
+            name, calls = ("fused", 1) if fused else ("add", 7)
+            add = self.one(answer, name, "f32[9]")
+            self.assertEqual(add["calls"], calls)
+            self.assertTrue(add["kernel"].startswith(f"{device}.{name}"), add)
+            self.assertLessEqual(add["min_ns"] * calls, add["ns"])
+            self.assertLessEqual(add["ns"], add["max_ns"] * calls)
             matmul = self.one(answer, "matmul")
             self.assertAlmostEqual(matmul["gflops"], 36 / matmul["ns"])
             self.assertAlmostEqual(matmul["gbytes"], 4 * (6 + 6 + 9) / matmul["ns"])
@@ -67,7 +69,7 @@ class Profile(unittest.TestCase):
             self.assertEqual(head["times"], 1)
             self.assertEqual(head["with_parts_ns"], head["ns"])
             self.assertEqual(head["ns"] + nowhere["ns"], thread["kernel_ns"])
-            self.assertEqual(nowhere["launches"], 8)  # 7 adds and the sum
+            self.assertEqual(nowhere["launches"], 1 if fused else 8)  # 7 adds and the sum
 
     def test_text(self):
         done = call(BURN, "profile", "--shapes", "--", PROGRAM)

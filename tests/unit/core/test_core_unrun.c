@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_unrun.c - what only a scope holds at a read is not computed, and is when it is asked for.
+ * test_core_unrun.c - what only a scope holds at a read is computed when it is asked for.
  *
  * Looks inside: at the states of storages and at the stream's counters. Each case goes round a few
  * times, so that in window auto the calls wait as well.
