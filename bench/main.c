@@ -38,7 +38,7 @@ struct options {
 
 static const char USAGE[] =
     "usage: burn-bench [options]\n"
-    "  --quick            few short rounds: two minutes without a peer\n"
+    "  --quick            few short rounds: a few minutes without a peer\n"
     "  --only PATTERN     rows whose name matches, e.g. 'sgemm.*'; commas separate several\n"
     "  --no-peer          do not run PyTorch beside it\n"
     "  --rounds N         rounds per row (15; quick: 5; at most 101)\n"
