@@ -3,7 +3,7 @@
 """Runs `losses` under several environments and compares what it prints.
 
 usage: losses.py PROGRAM DATA_FOLDER CASE, with CASE one of
-  bits    flex: windows 1 and 64, 1 and 2 threads, twice: equal to the last bit, and falling
+  bits    flex: windows 1, 2, 64 and auto, 1 and 2 threads: equal to the last bit, and falling
   memory  flex: what is reserved after epoch 1 is what is reserved after epoch 6
   mock    mock and flex: the same losses within tolerance
 """
@@ -30,7 +30,7 @@ def case_bits(program, data):
     values = losses(first)
     if len(values) != 40 or not sum(values[-8:]) < 0.8 * sum(values[:8]):
         sys.exit(f"it does not learn: {values[:8]} ... {values[-8:]}")
-    for window in (1, 2, 64):
+    for window in (1, 2, 64, "auto"):
         for threads in (1, 2):
             other = run(program, data, 40, 1, BURN_DEVICE="flex", BURN_THREADS=threads,
                         BURN_WINDOW=window)
@@ -40,7 +40,7 @@ def case_bits(program, data):
 
 
 def case_memory(program, data):
-    for window in (1, 64):
+    for window in (1, 64, "auto"):
         lines = run(program, data, 25, 6, BURN_DEVICE="flex", BURN_WINDOW=window)
         reserved = [int(line.split()[1]) for line in lines if line.startswith("reserved")]
         if len(reserved) != 6 or reserved[-1] != reserved[0]:
@@ -49,9 +49,13 @@ def case_memory(program, data):
 
 def case_mock(program, data):
     flex = losses(run(program, data, 3, 1, BURN_DEVICE="flex", BURN_WINDOW=1))
-    for window in (1, 64):
+    bits = None
+    for window in (1, 64, "auto"):
         mock = losses(run(program, data, 3, 1, BURN_DEVICE="mock", BURN_WINDOW=window))
         far = [abs(a - b) for a, b in zip(flex, mock)]
+        bits = bits if bits is not None else mock
+        if mock != bits:
+            sys.exit(f"window {window}: mock's losses {mock} are not those of window 1, {bits}")
         if len(mock) != 3 or max(far) > 2e-5:
             sys.exit(f"window {window}: mock's losses {mock} are not flex's {flex}")
 
