@@ -319,12 +319,14 @@ static void run_again(stretch *x, burn_tensor **out)
     }
 }
 
-/* The handle of an output that nothing but the program's own steps hangs on. */
+/* The handle of an output that nothing but the program's own steps hangs on. What a run gives is
+ * dense, and in which order sums are made may depend on that. */
 static int may_replace(const stretch *x, int32_t id)
 {
     const context *c = x->c;
-    return !c->p->values[id].tracked && !c->p->values[id].absent && !c->kept[id] &&
-           c->depth[id] == c->scopes[x->thread];
+    const value *v = &c->p->values[id];
+    return (c->tensors[id]->flags & BURNI_CONTIGUOUS) != 0 && !v->tracked && !v->absent &&
+           !c->kept[id] && c->depth[id] == c->scopes[x->thread];
 }
 
 static void compare(stretch *x, burn_tensor *const *out)
