@@ -132,7 +132,7 @@ static void remember_vars(stretch *x)
     burn_no_grad_begin();
     burn_scope_begin();
     for (int32_t v = 0; v < MAX_VARS; v++) {
-        if (x->c->vars[v] == NULL || !is_written(x, v)) {
+        if (!is_written(x, v) || x->c->vars[v] == NULL) {
             continue;
         }
         seen now;
