@@ -678,7 +678,8 @@ static const char no_vjp_bool[] = "the result is true or false, which carries no
       "true where no element is 0")                                                                \
     X(VAR, var, 0, REDUCE, float, vjp_var, save_x, NONE, expand_var, var,                            \
       "variance with divisor n - correction, in two passes")                                       \
-    X(LOGSUMEXP, logsumexp, 0, REDUCE, float, vjp_logsumexp, save_xy, NONE, expand_logsumexp, logs,  \
+    X(LOGSUMEXP, logsumexp, 0, REDUCE, float, vjp_logsumexp, save_xy, NONE, expand_logsumexp,      \
+      logs,                                                                                        \
       "log of the sum of exp, shifted by the maximum")
 /* clang-format on */
 
