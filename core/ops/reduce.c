@@ -676,7 +676,7 @@ static const char no_vjp_bool[] = "the result is true or false, which carries no
       "true where an element is not 0")                                                            \
     X(ALL, all, 0, REDUCE, truth, NONE, NONE, no_vjp_bool, expand_all, truth,                      \
       "true where no element is 0")                                                                \
-    X(VAR, var, 0, REDUCE, float, vjp_var, save_x, NONE, expand_var, var,                            \
+    X(VAR, var, 0, REDUCE, float, vjp_var, save_x, NONE, expand_var, var,                          \
       "variance with divisor n - correction, in two passes")                                       \
     X(LOGSUMEXP, logsumexp, 0, REDUCE, float, vjp_logsumexp, save_xy, NONE, expand_logsumexp,      \
       logs,                                                                                        \
