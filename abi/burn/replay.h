@@ -10,7 +10,9 @@
  * reads values to decide something can't be kept, and what must be made once (variables, the state
  * of an optimizer) is made before: run the step once, then keep it.
  *
- * A replay belongs to the thread that made it; it may be run and freed by that thread only.
+ * A replay belongs to the thread that made it: begin, end, runs and the rest are for that thread
+ * only. Outputs of runs carry no history for gradients, and a run is no part of a graph that is
+ * being captured. [owner]
  */
 #ifndef BURN_REPLAY_H
 #define BURN_REPLAY_H
@@ -55,7 +57,8 @@ BURN_API int32_t burn_replay_run(burn_replay *replay, burn_tensor *const *inputs
 /* Sets a named scalar for the next run; BURN_E_NOT_FOUND names those that there are. */
 BURN_API int32_t burn_replay_set(burn_replay *replay, const char *name, double value,
                                  burn_err *err);
-/* Launches that were kept, and how many a run makes: what is needed, in how many kernels. */
+/* Launches that were kept, and how many a run makes: what is needed, in how many kernels. Either
+ * may be NULL. */
 BURN_API void burn_replay_size(const burn_replay *replay, uint32_t *out_kept, uint32_t *out_runs);
 /* NULL is fine. */
 BURN_API void burn_replay_free(burn_replay *replay);

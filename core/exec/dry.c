@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "exec/check.h"
 #include "exec/guard.h"
+#include "exec/unrun.h"
 
 #include <burn/plans.h>
 #include <stdio.h>
@@ -151,6 +152,7 @@ int32_t burn_dry_run_begin(burn_device *device, burn_err *err)
         return burni_fail(err, BURN_E_NO_MEMORY, "dry run: out of host memory");
     }
     burni_stream_cut(stream);
+    burni_unrun_make_all(thread, device->core);
     int64_t before = atomic_load(&stream->cache.in_use) - atomic_load(&stream->cache.given_back);
     run->report.before = before > 0 ? (uint64_t)before : 0;
     run->memory.serial = burni_pool_dry_serial();

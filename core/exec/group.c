@@ -350,6 +350,13 @@ static burni_group *freeze(making *m, char *why)
     return g;
 }
 
+/* A group is run with other sizes than it was made with, without asking the row again. */
+static int serves_all_sizes(const burn_row *row)
+{
+    return (row->flags & BURN_ROW_ANY_DIMS) != 0 && row->n_guards == 0 &&
+           (row->key_facts & BURN_FACT_DIMS) == 0;
+}
+
 burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
                               const burni_member *members, uint32_t n, char *why)
 {
@@ -381,8 +388,12 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
         return NULL;
     }
     const burni_resolved *row = find_row(stream, batch, g, length);
-    if (row == NULL || row->row == NULL || row->copy_mask != 0) {
-        (void)snprintf(why, 64, "%.63s", row != NULL ? row->why : "no memory");
+    int fits = row != NULL && row->row != NULL && row->copy_mask == 0;
+    if (!fits || !serves_all_sizes(row->row)) {
+        (void)snprintf(why, 64, "%.63s",
+                       row == NULL ? "no memory"
+                       : fits      ? "its row is not for sizes of all sorts"
+                                   : row->why);
         burni_free(g);
         return NULL;
     }

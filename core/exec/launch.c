@@ -108,6 +108,24 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     return full.code;
 }
 
+/* Elements of an operand. */
+static uint64_t numel(const burn_operand *o)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < o->rank; d++) {
+        n *= (uint64_t)o->dims[d];
+    }
+    return n;
+}
+
+int burni_launch_same_size(const burni_launch *launch, uint32_t i, uint32_t k)
+{
+    const burn_operand *a = &launch->operands[i];
+    const burn_operand *b = &launch->operands[k];
+    return a->kind == BURN_TENSOR && numel(a) == numel(b) &&
+           burn_dtype_size(a->dtype) == burn_dtype_size(b->dtype);
+}
+
 /* Dense, from the first byte of its storage on. */
 static int is_plain(const burni_launch *launch, uint32_t i)
 {
@@ -116,7 +134,7 @@ static int is_plain(const burni_launch *launch, uint32_t i)
 }
 
 /* Other operands may lie in input i's memory only where each element is read before it is written:
- * by the same element of a pointwise op. Tells how many operands are that storage. */
+ * by the same element, of as many. Tells how many operands are that storage. */
 static int is_safe(const burni_launch *launch, uint32_t i, int by_position, uint32_t *out_uses)
 {
     uint32_t uses = 0;
@@ -124,7 +142,8 @@ static int is_safe(const burni_launch *launch, uint32_t i, int by_position, uint
     for (uint32_t k = 0; k < launch->n_in; k++) {
         if (launch->storages[k] == launch->storages[i]) {
             uses++;
-            safe &= k == i || (by_position && is_plain(launch, k));
+            safe &= k == i || (by_position && is_plain(launch, k) &&
+                               burni_launch_same_size(launch, k, i));
         }
     }
     *out_uses = uses;
@@ -443,52 +462,29 @@ static inline void begin_error(burn_err *err)
     err->backend_code = 0;
 }
 
-/* Elements of an operand. */
-static uint64_t numel(const burn_operand *o)
+/* Output 0 of a fused call takes the memory of a dying input of its size; whose, or NULL. */
+static burni_storage *reuse_by_position(const burni_launch *launch)
 {
-    uint64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++) {
-        n *= (uint64_t)o->dims[d];
-    }
-    return n;
-}
-
-int burni_launch_same_size(const burni_launch *launch, uint32_t i, uint32_t k)
-{
-    const burn_operand *a = &launch->operands[i];
-    const burn_operand *b = &launch->operands[k];
-    return a->kind == BURN_TENSOR && numel(a) == numel(b) &&
-           burn_dtype_size(a->dtype) == burn_dtype_size(b->dtype);
-}
-
-/* A fused call's outputs take the memory of dying inputs of their size, each once; `lent[j]` is
- * whose memory output j has. */
-static void reuse_for_all(const burni_launch *launch, burni_storage **lent)
-{
-    for (uint32_t j = 0; j < launch->n_out; j++) {
-        burni_storage *out = launch->storages[launch->n_in + j];
-        lent[j] = NULL;
-        for (uint32_t i = 0; i < launch->n_in && launch->dying != 0 && lent[j] == NULL; i++) {
-            if (out->block == NULL && burni_launch_same_size(launch, i, launch->n_in + j) &&
-                may_take(launch, i, out, 1)) {
-                lend(launch->storages[i], out);
-                lent[j] = launch->storages[i];
-            }
+    burni_storage *out = launch->storages[launch->n_in];
+    for (uint32_t i = 0; i < launch->n_in && launch->dying != 0 && out->block == NULL; i++) {
+        if (burni_launch_same_size(launch, i, launch->n_in) && may_take(launch, i, out, 1)) {
+            lend(launch->storages[i], out);
+            return launch->storages[i];
         }
     }
+    return NULL;
 }
 
 /* All but the launch: memory that is counted only, and outputs without values. */
 static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_fused)
 {
-    burni_storage *lent[BURN_MAX_OPERANDS];
     burn_operand workspace;
     burn_err err;
     uint64_t vars = 0;
     begin_error(&err);
     (void)look_at_inputs(launch, &vars); /* for inputs that are made now; none has a value */
     if (is_fused) {
-        reuse_for_all(launch, lent);
+        (void)reuse_by_position(launch);
     } else {
         (void)reuse_input(launch);
     }
@@ -510,7 +506,6 @@ static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_
 int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
 {
     uint64_t vars = 0;
-    burni_storage *lent[BURN_MAX_OPERANDS];
     if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
         return run_dry(stream, launch, 1);
     }
@@ -519,18 +514,22 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
     }
     burn_err err;
     begin_error(&err);
-    reuse_for_all(launch, lent);
+    burni_storage *lender = reuse_by_position(launch);
     int32_t rc = back_outputs(stream, launch, &err);
-    if (rc == BURN_OK) {
+    int backed = rc == BURN_OK;
+    if (backed) {
         rc = launch_bound(stream, launch, vars, operands, NULL, &err);
         stream->n_launched++;
     }
-    for (uint32_t j = 0; j < launch->n_out && rc != BURN_OK; j++) {
-        burni_storage *out = launch->storages[launch->n_in + j];
-        if (lent[j] != NULL && out->block != NULL) {
-            lent[j]->block = out->block;
-            out->block = NULL;
-        }
+    if (rc == BURN_OK) {
+        return BURN_OK;
+    }
+    undo_reuse(launch, lender);
+    if (backed && lender != NULL && rc != BURN_E_UNSUPPORTED) {
+        /* Part of the input may have been overwritten: nobody can do it again. */
+        err.code = rc;
+        (void)fail_launch(stream, launch, &err);
+        return BURN_OK;
     }
     return rc;
 }

@@ -204,16 +204,14 @@ static void lend_in_group(look *l, uint32_t k, const burni_group *g)
     if (g->may_stop || !burni_group_bind(l->batch, g, &call)) {
         return;
     }
-    for (uint32_t j = 0; j < g->n_out; j++) {
-        const burni_record *r = record_at(l, g->outputs[j]);
-        uint32_t out = r->slots[r->launch.n_in];
-        for (uint32_t i = 0; i < g->n_in && l->uses[out].lender == NONE; i++) {
-            uint32_t in = record_at(l, g->inputs[i].record)->slots[g->inputs[i].operand];
-            if (could_lend(l, k, in, out) &&
-                burni_launch_same_size(&call.launch, i, call.launch.n_in + j) &&
-                burni_launch_may_share(&call.launch, i, 1)) {
-                take_over(l, in, out);
-            }
+    /* A row's mask speaks of its output 0. */
+    uint32_t out = record_at(l, g->outputs[0])->slots[record_at(l, g->outputs[0])->launch.n_in];
+    for (uint32_t i = 0; i < g->n_in && l->uses[out].lender == NONE; i++) {
+        uint32_t in = record_at(l, g->inputs[i].record)->slots[g->inputs[i].operand];
+        if (could_lend(l, k, in, out) &&
+            burni_launch_same_size(&call.launch, i, call.launch.n_in) &&
+            burni_launch_may_share(&call.launch, i, 1)) {
+            take_over(l, in, out);
         }
     }
 }
@@ -278,10 +276,14 @@ static uint64_t most(const int64_t *changes, uint32_t from, uint32_t to)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
+/* A value whose memory it takes over comes first, whatever its slot. */
 static void add_value(look *l, uint32_t slot)
 {
     burni_places *p = l->places;
     use *u = &l->uses[slot];
+    if (u->lender != NONE && l->uses[u->lender].item == NONE) {
+        add_value(l, u->lender);
+    }
     value *v = &p->values[p->n];
     v->slot = slot;
     v->uses = u->uses;
@@ -405,7 +407,7 @@ static void fill(look *l)
     find_lenders(l);
     sum_up(l);
     for (uint32_t s = 0; s < l->batch->n_slots; s++) {
-        if (l->uses[s].uses > 0 && has_place(&l->uses[s])) {
+        if (l->uses[s].uses > 0 && has_place(&l->uses[s]) && l->uses[s].item == NONE) {
             add_value(l, s);
         }
     }

@@ -84,6 +84,7 @@ typedef struct graph {
     uint32_t cap_edges;
     uint32_t stamp;
     uint32_t failed;
+    uint32_t ordered; /* the last record whose effect must keep its place among others */
     node *nodes;
     edge *edges;
     uint32_t *writers; /* per slot: the record that wrote it last */
@@ -136,6 +137,10 @@ static void add_rewrite(graph *g, uint32_t i, uint32_t slot)
 static void add_record(graph *g, uint32_t i)
 {
     const burni_record *r = record_at(g, i);
+    if (r->launch.op->def.effect >= BURN_EFFECT_ORDERED) {
+        add_edge(g, g->ordered, i);
+        g->ordered = i;
+    }
     for (uint32_t k = 0; k < r->launch.n_in; k++) {
         if (r->slots[k] != BURNI_SLOT_NONE) {
             add_edge(g, g->writers[r->slots[k]], i);
@@ -440,6 +445,7 @@ static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
     if (g->nodes == NULL || g->edges == NULL || g->writers == NULL) {
         return 0;
     }
+    g->ordered = NONE;
     memset(g->writers, 0xff, (batch->n_slots + 1) * sizeof(*g->writers));
     for (uint32_t i = 0; i < n; i++) {
         node *self = &g->nodes[i];

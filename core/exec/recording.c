@@ -126,7 +126,8 @@ static void note_slot(burn_replay *r, const burni_launch *launch, uint32_t i, ui
 
 static int is_counter(const burni_launch *launch, uint32_t i)
 {
-    return strcmp(burni_op_role_in(launch->op, i)->name, "counter") == 0;
+    return launch->op->def.effect == BURN_EFFECT_RANDOM &&
+           strcmp(burni_op_role_in(launch->op, i)->name, "counter") == 0;
 }
 
 /* Scalars that will differ. */
@@ -154,21 +155,24 @@ static void note_scalar(burn_replay *r, const burni_launch *launch, uint32_t i)
     r->patches[r->n_patches++] = patch;
 }
 
-void burni_recording_add(burn_replay *r, const burni_launch *launch)
+uint32_t burni_recording_add(burn_replay *r, const burni_launch *launch)
 {
     uint32_t slots[BURN_MAX_OPERANDS];
+    uint32_t n = r->n_records;
     if (r->failed) {
-        return;
+        return n;
     }
     if (r->n_records == BURNI_MAX_WINDOW || burni_sequence_is_full(r->sequence, launch)) {
         refuse(r, BURN_E_INVALID, "the step is longer than 1024 launches; keep it in parts");
-        return;
+        return n;
     }
     burni_sequence_add(r->sequence, launch, slots);
+    int locked = burni_stream_lock(r->stream);
     burni_record *record = burni_record_copy(r->stream, launch, slots);
+    burni_stream_unlock(r->stream, locked);
     if (record == NULL) {
         refuse(r, BURN_E_NO_MEMORY, "out of host memory");
-        return;
+        return n;
     }
     record->kept = 1;
     record->done = 1;
@@ -183,6 +187,25 @@ void burni_recording_add(burn_replay *r, const burni_launch *launch)
         }
     }
     r->records[r->n_records++] = record;
+    return n;
+}
+
+static void drop_record(const burn_replay *r, burni_record *record)
+{
+    burni_resolved_let_go(record->launch.resolved);
+    burni_record_free(r->stream, record);
+}
+
+void burni_recording_take_back(burn_replay *r, uint32_t n)
+{
+    int locked = burni_stream_lock(r->stream);
+    while (r->n_records > n) {
+        drop_record(r, r->records[--r->n_records]);
+    }
+    burni_stream_unlock(r->stream, locked);
+    while (r->n_patches > 0 && r->patches[r->n_patches - 1].record >= n) {
+        r->n_patches--;
+    }
 }
 
 /* ---- begin ----------------------------------------------------------------------------------- */
@@ -442,9 +465,12 @@ void burn_replay_free(burn_replay *r)
     if (r->plan != NULL) {
         burni_plan_free(r->plan);
     }
+    int locked = r->stream != NULL ? burni_stream_lock(r->stream) : 0;
     for (uint32_t k = 0; k < r->n_records; k++) {
-        burni_resolved_let_go(r->records[k]->launch.resolved);
-        burni_record_free(r->stream, r->records[k]);
+        drop_record(r, r->records[k]);
+    }
+    if (r->stream != NULL) {
+        burni_stream_unlock(r->stream, locked);
     }
     for (uint32_t k = 0; r->slots != NULL && k < BURNI_SLOTS; k++) {
         if (r->slots[k].storage != NULL) {

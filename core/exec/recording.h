@@ -90,8 +90,10 @@ struct burn_replay {
     burn_err err;
 };
 
-/* A launch of the stream that it records. */
-void burni_recording_add(burn_replay *replay, const burni_launch *launch);
+/* A launch of the stream that it records; how many there were before. */
+uint32_t burni_recording_add(burn_replay *replay, const burni_launch *launch);
+/* The launch was not taken: those from the n-th on are no part of the step. */
+void burni_recording_take_back(burn_replay *replay, uint32_t n);
 /* Something that can't be done again happened on the thread; the first reason counts. */
 void burni_recording_refuse(burni_thread *thread, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

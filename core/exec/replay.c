@@ -169,7 +169,7 @@ int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tenso
             outputs[j] = burni_handle_fail(r->thread, rc, 0, "%s", err->text);
         }
     }
-    burn_scope_end_with(outputs, n_outputs);
+    burni_scope_end_inside(outputs, n_outputs);
     burni_free(values);
     return rc;
 }

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/guard.h"
 #include "ops/rules.h"
@@ -348,6 +349,14 @@ static int32_t check_run(const burn_replay *r, burn_tensor *const *inputs, uint3
     if (r->thread->recording != NULL) {
         return burni_fail(err, BURN_E_STATE, "replay: a step is being kept; end it first");
     }
+    if (r->thread->capture != NULL) {
+        return burni_fail(err, BURN_E_STATE,
+                          "replay: a graph is being captured, which sees calls; call the step");
+    }
+    if (burni_checks(r->thread)) {
+        return burni_fail(err, BURN_E_STATE,
+                          "replay: BURN_CHECK looks at calls; call the step, or switch it off");
+    }
     if (n_outputs != r->n_outputs) {
         return burni_fail(err, BURN_E_INVALID, "replay: %u outputs wanted, the step has %u",
                           n_outputs, r->n_outputs);
@@ -396,6 +405,9 @@ int32_t burn_replay_set(burn_replay *r, const char *name, double value, burn_err
         return burni_fail(err, BURN_E_INVALID, "replay: the replay or the name is NULL");
     }
     for (uint32_t k = 0; k < r->n_params; k++) {
+        if (r->params[k].name[0] == '\0') {
+            continue;
+        }
         if (strcmp(r->params[k].name, name) == 0) {
             r->params[k].value = value;
             return BURN_OK;
@@ -410,6 +422,12 @@ int32_t burn_replay_set(burn_replay *r, const char *name, double value, burn_err
 
 void burn_replay_size(const burn_replay *r, uint32_t *out_kept, uint32_t *out_runs)
 {
-    *out_kept = r != NULL ? r->n_records : 0;
-    *out_runs = r != NULL && r->plan != NULL ? burni_plan_size(r->plan) : *out_kept;
+    uint32_t kept = r != NULL ? r->n_records : 0;
+    uint32_t runs = r != NULL && r->plan != NULL ? burni_plan_size(r->plan) : kept;
+    if (out_kept != NULL) {
+        *out_kept = kept;
+    }
+    if (out_runs != NULL) {
+        *out_runs = runs;
+    }
 }

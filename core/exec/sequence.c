@@ -227,6 +227,12 @@ void burni_sequence_add(burni_sequence *q, const burni_launch *launch, uint32_t 
     q->length++;
 }
 
+void burni_sequence_spoil(burni_sequence *q)
+{
+    static _Atomic uint64_t times;
+    q->chain = link(q->chain, ~atomic_fetch_add(&times, 1));
+}
+
 /* ---- what is known --------------------------------------------------------------------------- */
 
 static inline uint32_t known_place(uint64_t chain)

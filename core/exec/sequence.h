@@ -64,6 +64,8 @@ void burni_sequence_add(burni_sequence *q, const struct burni_launch *launch, ui
 uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage);
 /* The slot of a storage that has one, or BURNI_SLOT_NONE. */
 uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *storage);
+/* A call was added that will not be made: no sequence goes on from here. */
+void burni_sequence_spoil(burni_sequence *q);
 /* 1 when the chain was learnt before. */
 int burni_sequence_is_known(const burni_sequence *q);
 void burni_sequence_learn(burni_sequence *q);

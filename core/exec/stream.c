@@ -293,13 +293,13 @@ void burni_stream_cut(burni_stream *stream)
 
 void burni_storage_launch(burni_storage *s)
 {
+    int32_t state = atomic_load_explicit(&s->state, memory_order_acquire);
+    if (state == BURNI_PENDING || atomic_load_explicit(&s->writes, memory_order_acquire) > 0) {
+        burni_stream_drain(s->writer);
+    }
+    /* It may have been left by whoever ran the others meanwhile. */
     if (burni_is_unrun(s)) {
         burni_unrun_make(s);
-        return;
-    }
-    if (atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_PENDING ||
-        atomic_load_explicit(&s->writes, memory_order_acquire) > 0) {
-        burni_stream_drain(s->writer);
     }
 }
 
@@ -342,9 +342,13 @@ static int32_t keep(burni_stream *stream, const burni_launch *launch, const uint
     int32_t rc = take_over(stream, launch, err);
     burni_record *r = rc == BURN_OK ? burni_record_new(stream, launch, slots) : NULL;
     if (r == NULL) {
+        burni_sequence_spoil(stream->sequence);
         return rc != BURN_OK ? rc : BURN_E_NO_MEMORY;
     }
     stream->records[stream->n_records++] = r;
+    if (launch->op->def.effect == BURN_EFFECT_HOST) {
+        run_records(stream, stream->n_records, 1, NULL);
+    }
     return BURN_OK;
 }
 
@@ -412,16 +416,10 @@ static int32_t append_auto(burni_stream *stream, const burni_launch *launch, bur
     return burni_launch_run_now(stream, launch, launch->operands);
 }
 
-int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err)
+static int32_t append(burni_stream *stream, const burni_launch *launch, burn_err *err)
 {
-    if (__builtin_expect(stream->recording != NULL, 0) && !burni_fallback_runs(stream)) {
-        burni_recording_add(stream->recording, launch);
-    }
     if (stream->window == 1) {
         return burni_launch_run_now(stream, launch, launch->operands);
-    }
-    if (burni_fallback_runs(stream)) {
-        return burni_launch_run(stream, launch, launch->operands);
     }
     if (stream->sequence == NULL) {
         stream->sequence = burni_sequence_new();
@@ -432,6 +430,23 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, bu
     drain_writers(stream, launch);
     return stream->window == BURNI_WINDOW_AUTO ? append_auto(stream, launch, err)
                                                : append_waiting(stream, launch, err);
+}
+
+int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, burn_err *err)
+{
+    if (stream->window != 1 && burni_fallback_runs(stream)) {
+        return burni_launch_run(stream, launch, launch->operands);
+    }
+    if (__builtin_expect(stream->recording == NULL, 1) || burni_fallback_runs(stream)) {
+        return append(stream, launch, err);
+    }
+    uint32_t n = burni_recording_add(stream->recording, launch);
+    int32_t rc = append(stream, launch, err);
+    if (rc != BURN_OK) {
+        /* What takes its place is kept instead. */
+        burni_recording_take_back(stream->recording, n);
+    }
+    return rc;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -467,6 +482,9 @@ int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *
 int32_t burni_stream_finish(burni_stream *stream, burn_err *err)
 {
     burni_stream_cut(stream);
+    if (is_mine(stream)) {
+        burni_unrun_make_all(burni_thread_current, stream->device);
+    }
     if (stream->device->synchronous) {
         return BURN_OK;
     }
@@ -539,4 +557,5 @@ __attribute__((constructor)) static void install_hooks(void)
     burni_hooks_table.storage_dead = storage_dead;
     burni_hooks_table.thread_exit = thread_exit;
     burni_hooks_table.scopes_ended = scopes_ended;
+    burni_hooks_table.wanted = burni_unrun_make;
 }

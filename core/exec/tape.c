@@ -38,6 +38,7 @@ burn_tensor *burni_saved_input(burni_thread *thread, burn_tensor *t, uint8_t dty
         saved->numel = 1;
         saved->immediate[0] = bits[0];
         saved->immediate[1] = bits[1];
+        saved->offset = t->offset; /* its name, while a step is kept */
     }
     return saved;
 }

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "exec/dry.h"
+#include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/explain.h"
 #include "exec/guard.h"
@@ -191,7 +192,9 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     if (stream == NULL) {
         return err->code;
     }
-    burni_recording_refuse(thread, "it reads a tensor, on which what comes next may depend");
+    burni_recording_refuse(thread, burni_checks(thread)
+                                       ? "BURN_CHECK reads the result of each call"
+                                       : "it reads a tensor, on which what comes next may depend");
     burni_stream_cut_for(stream, s);
     uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
     uint64_t point = 0;

@@ -17,6 +17,9 @@
 
 /* So many handles of the thread are looked at, the newest ones. */
 #define MAX_LOOKED_AT 4096
+/* So many are left at a cut: each may hold the next, and they are made and dropped one inside the
+ * other. */
+#define MAX_LEFT 64
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
@@ -84,11 +87,23 @@ static int makes_any(const burni_record *r, const uint8_t *slots)
     return 0;
 }
 
+/* It would hold what holds others: chains of them would grow from cut to cut. */
+static int reads_unrun(const burni_record *r)
+{
+    for (uint32_t i = 0; i < r->launch.n_in; i++) {
+        const burni_storage *s = r->launch.storages[i];
+        if (s != NULL && burni_is_unrun(s)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int may_be_left(const burni_record *r)
 {
     return r->launch.n_out == 1 && r->launch.op->def.effect == BURN_EFFECT_PURE &&
            r->slots[r->launch.n_in] != BURNI_SLOT_NONE && r->launch.op->def.n_aliases == 0 &&
-           !reads_a_variable(r);
+           !reads_a_variable(r) && !reads_unrun(r);
 }
 
 uint32_t burni_unrun_find(burni_stream *stream, const burni_batch *batch,
@@ -158,6 +173,7 @@ int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint
 {
     uint8_t asked[BURNI_SLOTS]; /* slots that records which are left are made of */
     uint8_t rewritten[BURNI_SLOTS];
+    uint32_t n = 0;
     find_rewritten(batch, rewritten);
     memset(asked, 0, batch->n_slots);
     for (uint32_t k = batch->n; k-- > 0;) {
@@ -165,8 +181,8 @@ int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint
         if (written[k] || (!left[k] && !makes_any(r, asked))) {
             continue;
         }
-        /* What it is made of would be other values by then; or it is one of a call's results. */
-        int fits = r->launch.n_out == 1 && !reads_any(r, rewritten);
+        /* What it is made of would be other values by then, or is one of a call's results. */
+        int fits = may_be_left(r) && !reads_any(r, rewritten) && n++ < MAX_LEFT;
         burni_record *own = fits ? burni_record_copy(stream, &r->launch, r->slots) : NULL;
         if (own == NULL) {
             take_back(batch);
@@ -246,4 +262,15 @@ void burni_unrun_drop(burni_storage *s)
     burni_record *r = s->unrun;
     s->unrun = NULL;
     let_go(r);
+}
+
+void burni_unrun_make_all(burni_thread *thread, const burni_device *device)
+{
+    for (uint32_t i = 0; i < thread->n_items; i++) {
+        const burn_tensor *t = thread->scope_items[i];
+        if (t != NULL && t->kind == BURN_TENSOR && t->storage != NULL &&
+            t->storage->device == device && burni_is_unrun(t->storage)) {
+            burni_unrun_make(t->storage);
+        }
+    }
 }

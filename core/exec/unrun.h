@@ -31,6 +31,9 @@ int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint
 void burni_unrun_settle(const burni_batch *batch);
 /* Runs what makes the value of a storage in state BURNI_UNRUN. [any] */
 void burni_unrun_make(burni_storage *storage);
+/* All that the thread's scopes hold on a device: whoever keeps a handle has it made then, so there
+ * are no others. Owner thread. */
+void burni_unrun_make_all(burni_thread *thread, const burni_device *device);
 /* The storage dies without having been asked for. [any] */
 void burni_unrun_drop(burni_storage *storage);
 

@@ -146,7 +146,7 @@ static int32_t emit_again(burni_rerun *rerun, burni_recipe *recipe, burn_err *er
     if (rc != BURN_OK) {
         (void)burn_tensor_error(out[0], err);
     }
-    burn_scope_end();
+    burni_scope_end_inside(NULL, 0);
     thread->no_grad--;
     thread->tag = tag;
     thread->math = math;

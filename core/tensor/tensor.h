@@ -225,6 +225,7 @@ typedef struct burni_hooks {
     void (*storage_dead)(burni_storage *storage); /* gives its memory back */
     void (*thread_exit)(burni_thread *thread);    /* flushes and returns streams */
     void (*scopes_ended)(burni_thread *thread);   /* the outermost scope's temporaries are gone */
+    void (*wanted)(burni_storage *storage);       /* kept, while its value has not been made */
 } burni_hooks;
 extern burni_hooks burni_hooks_table;
 

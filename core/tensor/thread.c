@@ -186,6 +186,10 @@ burn_tensor *burn_keep(burn_tensor *t)
     if (t == NULL || thread == NULL) {
         return t;
     }
+    if (t->storage != NULL && atomic_load_explicit(&t->storage->state, memory_order_acquire) ==
+                                  BURNI_UNRUN) {
+        burni_hooks_table.wanted(t->storage);
+    }
     if (t->scope_slot != 0) {
         burni_scope_remove(thread, t);
     } else {

@@ -347,6 +347,30 @@ static void errors__are_those_of_the_calls(void **state)
     burn_replay_free(replay);
 }
 
+/* A named scalar keeps its name where the gradient needs it. */
+static void named_scalars__reach_the_gradient(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_var *w = burn_var_create(ad, VEC(1, 2, 3), NULL);
+    assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+    burn_tensor *s = burn_replay_scalar(burn_scalar(2), "s", 0.0);
+    burn_tensor *loss = burn_sum(burn_mul(burn_var_get(w), s), 0, NULL, 0);
+    burn_grads *g = burn_backward(loss, NULL, 0, NULL);
+    burn_tensor *out[2] = {loss, burn_grads_get_var(g, w)};
+    burn_replay *replay = burn_replay_end(out, 2, &err);
+    burn_grads_free(g);
+    assert_non_null(replay);
+    assert_int_equal(burn_replay_set(replay, "s", 5.0, NULL), BURN_OK);
+    assert_int_equal(burn_replay_set(replay, "", 5.0, NULL), BURN_E_NOT_FOUND);
+    assert_int_equal(burn_replay_run(replay, NULL, 0, out, 2, NULL), BURN_OK);
+    CHECK(out[0], 30);
+    CHECK(out[1], 5, 5, 5);
+    burn_replay_size(replay, NULL, NULL);
+    burn_replay_free(replay);
+    burn_var_release(w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +380,7 @@ int main(int argc, char **argv)
         CORE_TEST(what_cannot_be_kept__says_why),
         CORE_TEST(runs__check_what_they_are_given),
         CORE_TEST(errors__are_those_of_the_calls),
+        CORE_TEST(named_scalars__reach_the_gradient),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
