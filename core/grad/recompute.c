@@ -18,11 +18,11 @@
 /* The recipe itself, or this pass's copy of it, when it has run. */
 static burni_recipe *find(const burni_rerun *rerun, burni_recipe *recipe)
 {
-    const void *owner = atomic_load_explicit(&recipe->owner, memory_order_acquire);
-    if (owner == rerun || owner == NULL) {
-        return owner == NULL ? NULL : recipe;
+    if (atomic_load_explicit(&recipe->owner, memory_order_acquire) == rerun) {
+        return recipe;
     }
-    for (burni_recipe *r = rerun->first; r != NULL; r = r->next) {
+    /* Another pass has it, or had it when a copy was made here. */
+    for (burni_recipe *r = rerun->copies > 0 ? rerun->first : NULL; r != NULL; r = r->next) {
         if (r->of == recipe) {
             return r;
         }
@@ -62,6 +62,7 @@ static burni_recipe *claim(burni_rerun *rerun, burni_recipe *recipe)
             return NULL;
         }
         atomic_store(&mine->owner, rerun);
+        rerun->copies++;
     }
     mine->previous = NULL;
     mine->next = rerun->first;

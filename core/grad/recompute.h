@@ -19,6 +19,8 @@ typedef struct burni_rerun {
     burni_recipe **stack;
     uint32_t n;
     uint32_t cap;
+    uint32_t copies; /* made, since another pass had the recipe */
+    uint32_t zero;
 } burni_rerun;
 
 /*
