@@ -43,6 +43,7 @@ typedef struct burni_device {
     struct burni_stream *streams;
     pthread_mutex_t fault_lock; /* looking at fault words */
     burni_cause *latched;
+    struct burni_fault *stuck_faults; /* under the fault lock; fault.c */
     struct burni_snapshot *snapshots; /* points that shared blocks wait for, newest first */
     uint64_t next_snapshot;
     uint32_t window;

@@ -147,6 +147,16 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
     return burni_cause_new(&err);
 }
 
+/* A copy into its word that nobody could wait for may still come. Under the fault lock. */
+static void keep_for_good(burni_fault *f)
+{
+    burni_device *device = f->stream->device;
+    atomic_fetch_add(&f->refs, 1);
+    f->is_stuck = 1;
+    f->next_stuck = device->stuck_faults;
+    device->stuck_faults = f;
+}
+
 /* Looks at a fault and those it depends on, under the fault lock and the stream's. Returns the
  * first cause, NULL when all is well. */
 static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, int32_t *rc)
@@ -171,14 +181,15 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
         return NULL;
     }
     const burn_device_api *api = stream->device->api;
-    burn_fault word = {0};
     uint64_t point = 0;
+    int is_queued = 0;
     burn_err *sink = &stream->sink.err;
     *rc = burni_stream_wait(f->stream, f->point, err);
     if (*rc == BURN_OK) {
-        *rc = api->copy_out(stream->queue, &word, f->block->page->buffer, f->block->offset,
-                            sizeof(word), sink);
+        *rc = api->copy_out(stream->queue, &f->word, f->block->page->buffer, f->block->offset,
+                            sizeof(f->word), sink);
         *rc = burni_stream_said(stream, "copy_out", *rc, err);
+        is_queued = *rc == BURN_OK;
     }
     if (*rc == BURN_OK) {
         *rc = burni_stream_signal(stream, &point, err);
@@ -186,13 +197,16 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
     if (*rc == BURN_OK) {
         *rc = burni_stream_wait(stream, point, err);
     }
-    if (*rc != BURN_OK || word.code == 0) {
+    if (is_queued && *rc != BURN_OK && !f->is_stuck) {
+        keep_for_good(f);
+    }
+    if (*rc != BURN_OK || f->word.code == 0) {
         if (*rc == BURN_OK) {
             atomic_store_explicit(&f->state, 1, memory_order_release);
         }
         return NULL;
     }
-    f->cause = cause_from_word(f, &word);
+    f->cause = cause_from_word(f, &f->word);
     burni_device_latch(stream->device, f->cause);
     atomic_store_explicit(&f->state, 2, memory_order_release);
     return f->cause;

@@ -53,9 +53,11 @@ typedef struct burni_fault {
     const burni_op *op;
     uint64_t tag;
     burni_cause *cause;
+    burn_fault word; /* as it was copied from the device */
     struct burni_fault *next_open; /* the stream's list of words that nobody looked at yet */
+    struct burni_fault *next_stuck; /* the device's list of those whose memory must stay */
     uint32_t n_parents;
-    uint32_t zero;
+    uint32_t is_stuck;
     struct burni_fault *parents[];
 } burni_fault;
 
