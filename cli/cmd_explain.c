@@ -63,7 +63,7 @@ static burn_explain_head *read_table(const char *path)
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"?", "row", "decomposed", "view", "failed"};
+    static const char *const names[] = {"?", "row", "decomposed", "view", "failed", "fused"};
     return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : names[0];
 }
 
@@ -95,6 +95,30 @@ static json_t *table_json(const burn_explain_head *t)
                      entries);
 }
 
+/* What became of it, in a few words. */
+static void print_served(const burn_explain_entry *e)
+{
+    char text[sizeof(e->why)];
+    const char *served = cli_clean(text, sizeof(text), e->served);
+    switch (e->kind) {
+    case BURN_EXPLAIN_ROW:
+        printf("%s\n", served);
+        break;
+    case BURN_EXPLAIN_DECOMPOSED:
+        printf("made of %s\n", served);
+        break;
+    case BURN_EXPLAIN_VIEW:
+        printf("a view\n");
+        break;
+    case BURN_EXPLAIN_FUSED:
+        printf("%s\n", e->served[0] != '\0' ? served : "one by one");
+        break;
+    default:
+        printf("failed\n");
+        break;
+    }
+}
+
 static void print_entry(const burn_explain_entry *e, int width)
 {
     char text[sizeof(e->why)];
@@ -103,12 +127,7 @@ static void print_entry(const burn_explain_entry *e, int width)
     (void)snprintf(text, sizeof(text), "%s(%s)", e->op, e->operands);
     (void)cli_clean(more, sizeof(more), text);
     printf("%9llu  %-*s  ", (unsigned long long)e->calls, width, more);
-    if (e->kind == BURN_EXPLAIN_ROW || e->kind == BURN_EXPLAIN_DECOMPOSED) {
-        printf("%s%s\n", e->kind == BURN_EXPLAIN_ROW ? "" : "made of ",
-               cli_clean(text, sizeof(text), e->served));
-    } else {
-        printf("%s\n", e->kind == BURN_EXPLAIN_VIEW ? "a view" : "failed");
-    }
+    print_served(e);
     if (e->within[0] != '\0') {
         printf("           in: %s\n", cli_clean(text, sizeof(text), e->within));
     }

@@ -52,7 +52,7 @@ BURN_API int32_t burn_optimizer_step(burn_optimizer *optimizer, burn_grads *grad
                                      burn_err *err);
 BURN_API uint64_t burn_optimizer_steps(const burn_optimizer *optimizer);
 /* Tells that a step with this optimizer was done n more times by burn_replay_run, where the
- * learning rate is the scalar "lr". */
+ * learning rate is the scalar "lr" and the number of the step, for those that need it, "steps". */
 BURN_API void burn_optimizer_replayed(burn_optimizer *optimizer, uint64_t n);
 
 BURN_END_DECLS

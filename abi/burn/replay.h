@@ -54,7 +54,8 @@ BURN_API burn_replay *burn_replay_end(burn_tensor *const *outputs, uint32_t n_ou
  */
 BURN_API int32_t burn_replay_run(burn_replay *replay, burn_tensor *const *inputs, uint32_t n_inputs,
                                  burn_tensor **outputs, uint32_t n_outputs, burn_err *err);
-/* Sets a named scalar for the next run; BURN_E_NOT_FOUND names those that there are. */
+/* Sets a named scalar for the next run and, with its steps, those after it; BURN_E_NOT_FOUND names
+ * those that there are. */
 BURN_API int32_t burn_replay_set(burn_replay *replay, const char *name, double value,
                                  burn_err *err);
 /* Launches that were kept, and how many a run makes: what is needed, in how many kernels. Either

@@ -293,6 +293,9 @@ burn_tensor *burn_replay_port(burn_tensor *t)
         return t;
     }
     burni_bound_slot *s = &r->slots[slot];
+    if (s->kind == BURNI_SLOT_PORT) {
+        return t;
+    }
     if (s->written || s->outside) {
         refuse(r, BURN_E_STATE, "a port was used or made in the step before it was declared");
         return t;

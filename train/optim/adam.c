@@ -18,10 +18,13 @@ static int32_t update(burn_optimizer *o, burni_slot *slot, burn_tensor *grad, do
     a.eps = o->adam.eps;
     a.weight_decay = o->adam.weight_decay;
     a.decoupled = o->decoupled;
+    /* A parameter that had fewer gradients than the others counts on its own. */
+    int in_step = slot->steps == o->steps + 1;
     burn_var *const vars[6] = {slot->param, NULL, slot->states[0], slot->states[1], NULL, NULL};
     burn_tensor *const in[6] = {NULL, grad, NULL, NULL,
                                 burn_replay_scalar(burn_scalar(lr), "lr", 0.0),
-                                burn_replay_scalar(burn_scalar((double)slot->steps), "", 1.0)};
+                                burn_replay_scalar(burn_scalar((double)slot->steps),
+                                                   in_step ? "steps" : "", 1.0)};
     return burn_var_update(BURN_OP_ADAM_STEP, &a, sizeof(a), vars, in, 6, err);
 }
 
