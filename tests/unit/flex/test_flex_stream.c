@@ -38,6 +38,17 @@ static rig_tensor lines_of(uint8_t dtype, int64_t n, void *data)
     return t;
 }
 
+/* With one thread or two: each is a library of its own, opened once. */
+static const burn_plugin *plugin_of(uint32_t threads)
+{
+    static const burn_plugin *opened[3];
+    if (opened[threads] == NULL) {
+        opened[threads] = rig_plugin(getenv("BURN_TEST_FLEX"), threads);
+        assert_non_null(opened[threads]);
+    }
+    return opened[threads];
+}
+
 static int64_t size_of(uint8_t dtype)
 {
     return dtype == BURN_F64 ? 8 : dtype == BURN_F32 ? 4 : 2;
@@ -94,14 +105,13 @@ static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *a
             in[i] = lines_of(dtype, n, (char *)made[i].data + at * step);
         }
         rig_tensor out = lines_of(dtype, n, small + at * step);
-        run_lines(rig_plugin(getenv("BURN_TEST_FLEX"), 1), op, attrs, size, n_in, in, &out);
+        run_lines(plugin_of(1), op, attrs, size, n_in, in, &out);
     }
     for (uint32_t threads = 1; threads <= 2; threads++) {
         char *large = room_for(dtype);
         uintptr_t start = 64 - (uintptr_t)large % 64 + off_a_line;
         rig_tensor out = lines_of(dtype, LINES, large + start);
-        run_lines(rig_plugin(getenv("BURN_TEST_FLEX"), threads), op, attrs, size, n_in, made,
-                  &out);
+        run_lines(plugin_of(threads), op, attrs, size, n_in, made, &out);
         assert_memory_equal(large + start, small, (size_t)all);
         for (uintptr_t i = 0; i < 4; i++) {
             assert_int_equal((unsigned char)large[start - 4 + i], 0xa5);
@@ -175,7 +185,7 @@ static void check_transposed(int64_t rows, int64_t columns)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         rig_call call = {.op = BURN_OP_COPY, .in = {&turned}, .out = {&z}, .n_in = 1, .n_out = 1};
         memset(z.data, 0xa5, sizeof(float) * (size_t)(rows * columns));
-        assert_int_equal(rig_run(rig_plugin(getenv("BURN_TEST_FLEX"), threads), &call, &err),
+        assert_int_equal(rig_run(plugin_of(threads), &call, &err),
                          BURN_OK);
         int64_t wrong = 0;
         for (int64_t r = 0; r < columns; r++) {
