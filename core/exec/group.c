@@ -283,10 +283,7 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
     for (uint32_t k = 0; k < g->n_row_uses; k++) {
         const burni_group_input *use = &g->row_uses[k];
         const burn_operand *o = &batch->records[use->record]->launch.operands[use->operand];
-        int all_rows = o->rank == 2 && o->dims[1] == length && o->strides[0] == 1 &&
-                       o->strides[1] == 0;
-        int one_row = o->layout == BURN_LAYOUT_SCALAR && n == length;
-        if (!all_rows && !one_row) {
+        if (!burni_reads_its_row(o, n, length)) {
             return 0;
         }
     }

@@ -10,6 +10,7 @@
 #ifndef BURN_CORE_EXEC_GROUP_H
 #define BURN_CORE_EXEC_GROUP_H
 
+#include "exec/launch.h"
 #include "exec/record.h"
 
 #include <burn/fused.h>
@@ -78,14 +79,12 @@ int burni_group_bind(const burni_batch *batch, const burni_group *group, burni_g
 /* Runs all members. */
 void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group);
 
-/* Elements of an operand. */
-static inline int64_t burni_operand_numel(const burn_operand *o)
+/* A position reads the value of its row: one element per row, seen by all `length` positions. */
+static inline int burni_reads_its_row(const burn_operand *o, int64_t positions, int64_t length)
 {
-    uint64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++) {
-        n *= (uint64_t)o->dims[d];
-    }
-    return (int64_t)n;
+    int all_rows = o->rank == 2 && o->dims[1] == length && o->dims[0] == positions / length &&
+                   o->strides[0] == 1 && o->strides[1] == 0;
+    return all_rows || (o->layout == BURN_LAYOUT_SCALAR && positions == length);
 }
 
 #endif /* BURN_CORE_EXEC_GROUP_H */

@@ -108,21 +108,11 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     return full.code;
 }
 
-/* Elements of an operand. */
-static uint64_t numel(const burn_operand *o)
-{
-    uint64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++) {
-        n *= (uint64_t)o->dims[d];
-    }
-    return n;
-}
-
 int burni_launch_same_size(const burni_launch *launch, uint32_t i, uint32_t k)
 {
     const burn_operand *a = &launch->operands[i];
     const burn_operand *b = &launch->operands[k];
-    return a->kind == BURN_TENSOR && numel(a) == numel(b) &&
+    return a->kind == BURN_TENSOR && burni_operand_numel(a) == burni_operand_numel(b) &&
            burn_dtype_size(a->dtype) == burn_dtype_size(b->dtype);
 }
 

@@ -28,4 +28,14 @@ int burni_launch_may_share(const burni_launch *launch, uint32_t i, int by_positi
 /* Have operands i and k as many elements, of the same size? */
 int burni_launch_same_size(const burni_launch *launch, uint32_t i, uint32_t k);
 
+/* Elements of an operand. */
+static inline int64_t burni_operand_numel(const burn_operand *o)
+{
+    uint64_t n = 1;
+    for (uint32_t d = 0; d < o->rank; d++) {
+        n *= (uint64_t)o->dims[d];
+    }
+    return (int64_t)n;
+}
+
 #endif /* BURN_CORE_EXEC_LAUNCH_H */

@@ -221,14 +221,6 @@ static void look_at(graph *g, uint32_t i)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* A position reads the value of its row. */
-static int reads_its_row(const burn_operand *o, int64_t positions, int64_t length)
-{
-    int all_rows = o->rank == 2 && o->dims[1] == length && o->dims[0] == positions / length &&
-                   o->strides[0] == 1 && o->strides[1] == 0;
-    return all_rows || (o->layout == BURN_LAYOUT_SCALAR && positions == length);
-}
-
 /* Does operand k of record i, which member p of the group makes, read it position by position? */
 static int reads_in_place(const graph *g, uint32_t i, uint32_t k, uint32_t p, uint8_t space,
                           int64_t positions, int64_t length)
@@ -239,7 +231,7 @@ static int reads_in_place(const graph *g, uint32_t i, uint32_t k, uint32_t p, ui
         return 0;
     }
     if (g->nodes[p].space == BURN_FUSED_ROW && space == BURN_FUSED_FULL) {
-        return length > 0 && reads_its_row(o, positions, length);
+        return length > 0 && burni_reads_its_row(o, positions, length);
     }
     int64_t made = space == BURN_FUSED_ROW ? positions / length : positions;
     return g->nodes[p].space == space && o->layout == BURN_LAYOUT_CONTIGUOUS && n == made;
@@ -668,7 +660,7 @@ void burni_plan_free(burni_plan *plan)
 
 /* ---- keeping them ---------------------------------------------------------------------------- */
 
-void burni_plans_clear(burni_stream *stream)
+static void forget_all(burni_stream *stream)
 {
     struct burni_plans *p = stream->plans;
     for (uint32_t k = 0; p != NULL && k < p->n; k++) {
@@ -775,7 +767,7 @@ burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const
     uint64_t key = key_of(batch, alive);
     burni_plan *plan = find(p, key);
     if (plan != NULL && burni_plan_is_stale(stream, plan)) {
-        burni_plans_clear(stream);
+        forget_all(stream);
         plan = NULL;
     }
     if (plan == NULL && may_make) {

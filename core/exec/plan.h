@@ -37,7 +37,5 @@ uint32_t burni_plans_count(const burni_stream *stream, uint64_t *out_made, uint6
 void burni_plan_writes(const burni_plan *plan, uint8_t *written);
 /* How many launches it makes. */
 uint32_t burni_plan_size(const burni_plan *plan);
-/* Forgets all plans of a stream. */
-void burni_plans_clear(burni_stream *stream);
 
 #endif /* BURN_CORE_EXEC_PLAN_H */

@@ -316,30 +316,44 @@ static int is_alive(const burni_record *r)
     return 0;
 }
 
+int burni_record_makes_any(const burni_record *r, const uint8_t *slots)
+{
+    for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
+        if (r->slots[j] != BURNI_SLOT_NONE && slots[r->slots[j]]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Must it run? Then its operands are wanted as well. Records are asked from the newest on. */
+static int is_needed(const burni_record *r, int outside, uint8_t *wanted)
+{
+    int runs = outside || r->launch.op->def.effect > BURN_EFFECT_RANDOM ||
+               burni_record_makes_any(r, wanted);
+    for (uint32_t i = 0; i < r->launch.n_in && runs; i++) {
+        if (r->slots[i] != BURNI_SLOT_NONE) {
+            wanted[r->slots[i]] = 1;
+        }
+    }
+    return runs;
+}
+
 void burni_records_needed(const burni_batch *batch, uint32_t count, uint8_t *alive,
                           uint8_t *needed)
 {
-    enum { BY_THESE = 1, BY_LATER = 2 };
-    uint8_t wanted[BURNI_SLOTS]; /* slots that needed records behind this one read */
+    uint8_t wanted[BURNI_SLOTS]; /* slots that needed records behind the first `count` read */
+    burni_batch first = *batch;
+    first.n = count;
     memset(wanted, 0, batch->n_slots);
-    for (uint32_t k = batch->n; k-- > 0;) {
-        const burni_record *r = batch->records[k];
-        uint8_t read = 0;
-        for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
-            read |= r->slots[j] != BURNI_SLOT_NONE ? wanted[r->slots[j]] : 0;
-        }
-        int outside = is_alive(r) || (read & BY_LATER) != 0;
-        int runs = outside || read != 0 || r->launch.op->def.effect > BURN_EFFECT_RANDOM;
-        if (k < count) {
-            alive[k] = (uint8_t)outside;
-            needed[k] = (uint8_t)runs;
-        }
-        for (uint32_t i = 0; i < r->launch.n_in && runs; i++) {
-            if (r->slots[i] != BURNI_SLOT_NONE) {
-                wanted[r->slots[i]] |= k < count ? BY_THESE : BY_LATER;
-            }
-        }
+    for (uint32_t k = batch->n; k-- > count;) {
+        (void)is_needed(batch->records[k], is_alive(batch->records[k]), wanted);
     }
+    for (uint32_t k = 0; k < count; k++) {
+        const burni_record *r = batch->records[k];
+        alive[k] = (uint8_t)(is_alive(r) || burni_record_makes_any(r, wanted));
+    }
+    burni_records_need(&first, alive, needed);
 }
 
 void burni_records_need(const burni_batch *batch, const uint8_t *alive, uint8_t *needed)
@@ -347,16 +361,6 @@ void burni_records_need(const burni_batch *batch, const uint8_t *alive, uint8_t 
     uint8_t wanted[BURNI_SLOTS];
     memset(wanted, 0, batch->n_slots);
     for (uint32_t k = batch->n; k-- > 0;) {
-        const burni_record *r = batch->records[k];
-        int runs = alive[k] || r->launch.op->def.effect > BURN_EFFECT_RANDOM;
-        for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
-            runs |= r->slots[j] != BURNI_SLOT_NONE && wanted[r->slots[j]];
-        }
-        needed[k] = (uint8_t)runs;
-        for (uint32_t i = 0; i < r->launch.n_in && runs; i++) {
-            if (r->slots[i] != BURNI_SLOT_NONE) {
-                wanted[r->slots[i]] = 1;
-            }
-        }
+        needed[k] = (uint8_t)is_needed(batch->records[k], alive[k], wanted);
     }
 }

@@ -54,6 +54,9 @@ static inline int burni_slot_dies(const burni_slot *slot, uint32_t n_uses)
                                                         memory_order_acquire) == BURNI_RECORD_REF;
 }
 
+/* 1 when a result of it is in one of the slots that are marked. */
+int burni_record_makes_any(const burni_record *r, const uint8_t *slots);
+
 /*
  * Which of the first `count` records must run: those with an effect, those whose outputs somebody
  * outside of them can see, and what these need. `alive[i]` tells of the middle sort.

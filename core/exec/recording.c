@@ -277,10 +277,8 @@ burn_tensor *burn_replay_port(burn_tensor *t)
     if (r == NULL || t == NULL || r->failed) {
         return t;
     }
-    int plain = t->kind == BURN_TENSOR && t->cause == NULL && t->offset == 0 &&
-                (t->flags & BURNI_CONTIGUOUS) != 0 && t->device->core == r->stream->device &&
-                t->storage->bytes == (uint64_t)t->numel * burn_dtype_size(t->dtype) &&
-                !burni_is_var(t->storage);
+    int plain = t->kind == BURN_TENSOR && t->cause == NULL && burni_is_whole(t) &&
+                t->device->core == r->stream->device && !burni_is_var(t->storage);
     if (!plain) {
         refuse(r, BURN_E_INVALID,
                "a port must be a dense tensor of its own on the device, not a view, a scalar, a "
@@ -393,9 +391,7 @@ static burn_tensor *made_by_step(burn_replay *r, burn_tensor *t, uint32_t j)
     }
     uint32_t slot = burni_sequence_slot(r->sequence, t->storage);
     int plain = slot != BURNI_SLOT_NONE && r->slots[slot].written && !r->slots[slot].outside &&
-                r->slots[slot].kind != BURNI_SLOT_OUTPUT && t->offset == 0 &&
-                (t->flags & BURNI_CONTIGUOUS) != 0 &&
-                t->storage->bytes == (uint64_t)t->numel * burn_dtype_size(t->dtype);
+                r->slots[slot].kind != BURNI_SLOT_OUTPUT && burni_is_whole(t);
     if (plain) {
         return t;
     }

@@ -61,6 +61,13 @@ typedef struct burni_port {
 
 #define BURNI_MAX_PORTS 64
 
+/* Dense, and all of its storage: what stands in for it needs no view. */
+static inline int burni_is_whole(const burn_tensor *t)
+{
+    return t->offset == 0 && (t->flags & BURNI_CONTIGUOUS) != 0 &&
+           t->storage->bytes == (uint64_t)t->numel * burn_dtype_size(t->dtype);
+}
+
 struct burn_replay {
     burni_thread *thread;
     burni_stream *stream;

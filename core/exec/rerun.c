@@ -58,10 +58,7 @@ static int32_t check_input(const burn_replay *r, uint32_t i, const burn_tensor *
 /* The input as the port was: dense, from its storage's first byte on. */
 static burn_tensor *as_port(const burn_replay *r, burn_tensor *t)
 {
-    int plain = t->offset == 0 && (t->flags & BURNI_CONTIGUOUS) != 0 &&
-                !burni_is_var(t->storage) &&
-                t->storage->bytes == (uint64_t)t->numel * burn_dtype_size(t->dtype);
-    if (plain) {
+    if (burni_is_whole(t) && !burni_is_var(t->storage)) {
         return t;
     }
     burn_tensor *copy = NULL;

@@ -23,18 +23,23 @@
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
-/* The owner's thread, and nothing waits: nobody else has anything to do here. */
-static int is_mine_and_idle(const burni_stream *stream, const burni_thread *me)
+static int is_mine(const burni_stream *stream)
 {
-    return stream->window == BURNI_WINDOW_AUTO && me != NULL &&
-           me->streams[stream->device->index] == stream && !stream->defers;
+    const burni_thread *me = burni_thread_current;
+    return me != NULL && me->streams[stream->device->index] == stream;
+}
+
+/* The owner's thread, and nothing waits: nobody else has anything to do here. */
+static int is_mine_and_idle(const burni_stream *stream)
+{
+    return stream->window == BURNI_WINDOW_AUTO && is_mine(stream) && !stream->defers;
 }
 
 int burni_stream_lock(burni_stream *stream)
 {
     burni_thread *me = burni_thread_current;
     if (stream->window == 1 || (me != NULL && me->holding == stream) ||
-        is_mine_and_idle(stream, me)) {
+        is_mine_and_idle(stream)) {
         return 0;
     }
     (void)pthread_mutex_lock(&stream->lock);
@@ -248,12 +253,6 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan,
     memmove(stream->records, stream->records + count,
             (stream->n_records - count) * sizeof(stream->records[0]));
     stream->n_records -= count;
-}
-
-static int is_mine(const burni_stream *stream)
-{
-    const burni_thread *me = burni_thread_current;
-    return me != NULL && me->streams[stream->device->index] == stream;
 }
 
 static void drain(burni_stream *stream, const burni_storage *target)

@@ -77,16 +77,6 @@ static int reads_any(const burni_record *r, const uint8_t *slots)
     return 0;
 }
 
-static int makes_any(const burni_record *r, const uint8_t *slots)
-{
-    for (uint32_t i = r->launch.n_in; i < r->launch.n_in + r->launch.n_out; i++) {
-        if (r->slots[i] != BURNI_SLOT_NONE && slots[r->slots[i]]) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* It would hold what holds others: chains of them would grow from cut to cut. */
 static int reads_unrun(const burni_record *r)
 {
@@ -178,7 +168,7 @@ int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint
     memset(asked, 0, batch->n_slots);
     for (uint32_t k = batch->n; k-- > 0;) {
         const burni_record *r = batch->records[k];
-        if (written[k] || (!left[k] && !makes_any(r, asked))) {
+        if (written[k] || (!left[k] && !burni_record_makes_any(r, asked))) {
             continue;
         }
         /* What it is made of would be other values by then, or is one of a call's results. */
