@@ -13,6 +13,7 @@
 #include "exec/check.h"
 #include "exec/emit_private.h"
 #include "exec/explain.h"
+#include "exec/origin.h"
 #include "exec/recording.h"
 #include "exec/trust.h"
 #include "graph/capture.h"
@@ -27,6 +28,7 @@
 int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
 {
     err->op = e->op->def.id;
+    burni_origin_tell(e->thread->origin, err);
     burni_tag_append(e->thread->tag, err);
     burni_cause *cause = burni_cause_new(err);
     burni_recording_refuse(e->thread, "a call of it failed: %s", err->text);
@@ -614,6 +616,7 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     launch.n_out = e->n_out;
     launch.math = math_of(e);
     launch.tag = e->thread->tag;
+    launch.origin = e->thread->origin;
     launch.operands = ops.operands;
     launch.storages = ops.storages;
     launch.moved = overwritable(e);

@@ -264,6 +264,7 @@ static int32_t launch(burni_stream *stream, const burni_again *a, burni_emission
     launch.n_out = a->n_out;
     launch.math = a->math;
     launch.tag = e->thread->tag;
+    launch.origin = e->thread->origin;
     launch.operands = operands;
     launch.storages = storages;
     return burni_stream_append(stream, &launch, NULL);

@@ -345,6 +345,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
                            .n_in = n_in,
                            .n_out = 1,
                            .tag = thread->tag,
+                           .origin = thread->origin,
                            .operands = operands,
                            .storages = storages};
     if (burni_stream_append(stream, &launch, NULL) != BURN_OK) {

@@ -7,6 +7,7 @@
  * that a decomposition that fails half-way changes nothing.
  */
 #include "base/error.h"
+#include "exec/origin.h"
 #include "exec/trust.h"
 #include "loader/lent.h"
 
@@ -248,6 +249,11 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
         }
     }
     burn_expand a = {sizeof(a), n_in, n_out, attrs_size, ins, metas, outs, attrs};
+    burni_origin *own = NULL;
+    if (thread->origin == NULL) {
+        own = burni_origin_new(op, metas, n_in);
+        thread->origin = own;
+    }
     burn_scope_begin();
     thread->depth++;
     thread->nested++;
@@ -268,6 +274,10 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
     }
     thread->depth--;
     leave_nested(thread);
+    if (own != NULL) {
+        thread->origin = NULL;
+        burni_origin_unref(own);
+    }
     burni_scope_end_inside(out, n_out);
     return rc;
 }

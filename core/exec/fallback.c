@@ -15,6 +15,7 @@
 #include "exec/emit.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
+#include "exec/origin.h"
 
 #include <string.h>
 
@@ -145,6 +146,7 @@ typedef struct own_state {
     burni_stream *direct;
     burni_stream *holding;
     burni_frame *frame;
+    burni_origin *origin;
     uint64_t tag;
     uint32_t math;
     uint32_t watch;
@@ -160,6 +162,7 @@ static void become_record(burni_thread *thread, burni_stream *stream, const burn
     own->direct = thread->direct;
     own->holding = thread->holding;
     own->frame = thread->frame;
+    own->origin = thread->origin;
     own->tag = thread->tag;
     own->math = thread->math;
     own->watch = thread->watch;
@@ -167,6 +170,7 @@ static void become_record(burni_thread *thread, burni_stream *stream, const burn
     thread->direct = stream;
     thread->holding = stream;
     thread->frame = NULL;
+    thread->origin = launch->origin;
     thread->tag = launch->tag;
     thread->math = launch->math;
     thread->watch &= ~BURNI_CHECKS;
@@ -182,6 +186,7 @@ static void become_itself(burni_thread *thread, const burni_stream *stream, cons
     thread->watch = own->watch;
     thread->math = own->math;
     thread->tag = own->tag;
+    thread->origin = own->origin;
     thread->frame = own->frame;
     thread->holding = own->holding;
     thread->direct = own->direct;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/tag.h"
 #include "exec/match.h"
+#include "exec/origin.h"
 
 #include <string.h>
 
@@ -46,6 +47,7 @@ void burni_fault_unref(burni_fault *fault)
         burni_pool_give_shared(&device->pool, fault->block, burni_snapshot_take(device));
     }
     burni_cause_unref(fault->cause);
+    burni_origin_unref(fault->origin);
     burni_free(fault);
 }
 
@@ -143,6 +145,7 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
                          burn_status_text(word->code));
     }
     err.op = f->op->def.id;
+    burni_origin_tell(f->origin, &err);
     burni_tag_append(f->tag, &err);
     return burni_cause_new(&err);
 }
@@ -250,6 +253,7 @@ static burni_fault *fault_new(burni_stream *stream, const burni_launch *launch, 
     f->stream = stream;
     f->op = launch->op;
     f->tag = launch->tag;
+    f->origin = burni_origin_ref(launch->origin);
     for (uint32_t i = 0; i < list->n; i++) {
         atomic_fetch_add(&list->faults[i]->refs, 1);
         f->parents[f->n_parents++] = list->faults[i];

@@ -422,7 +422,9 @@ int burni_group_bind(const burni_batch *batch, const burni_group *g, burni_group
     launch->resolved = g->resolved;
     launch->attrs = g->program;
     launch->attrs_size = g->program_size;
-    launch->tag = batch->records[g->members[g->n_members - 1].record]->launch.tag;
+    const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
+    launch->tag = last->tag;
+    launch->origin = last->origin;
     launch->operands = call->operands;
     launch->storages = call->storages;
     return 1;

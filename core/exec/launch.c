@@ -14,6 +14,7 @@
 #include "exec/fallback.h"
 #include "exec/fault.h"
 #include "exec/guard.h"
+#include "exec/origin.h"
 #include "exec/profile.h"
 #include "exec/unrun.h"
 
@@ -100,6 +101,7 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     (void)burni_fail(&full, err->code, "%s%s%s", has_name ? "" : launch->op->def.name,
                      has_name ? "" : ": ", err->text);
     full.op = launch->op->def.id;
+    burni_origin_tell(launch->origin, &full);
     burni_tag_append(launch->tag, &full);
     burni_cause *cause = burni_cause_new(&full);
     fail_outputs(launch, cause);

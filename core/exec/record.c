@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "exec/launch.h"
+#include "exec/origin.h"
 
 #include <string.h>
 
@@ -108,6 +109,12 @@ static char *copy_operands(char *p, const burni_launch *launch, burn_operand *op
     return p;
 }
 
+static void hold_shared(const burni_launch *launch)
+{
+    burni_resolved_hold(launch->resolved);
+    (void)burni_origin_ref(launch->origin);
+}
+
 /* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
  * FAILED, which says nothing of the records that come after it; this count does. */
 static void count_write(burni_storage *s, int32_t change)
@@ -173,8 +180,15 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
         r->launch.storages[i] = launch->storages[i];
         r->slots[i] = slots[i];
     }
-    burni_resolved_hold(launch->resolved);
+    hold_shared(launch);
     return r;
+}
+
+void burni_record_let_go(burni_record *r)
+{
+    burni_resolved_let_go(r->launch.resolved);
+    burni_origin_unref(r->launch.origin);
+    r->launch.origin = NULL;
 }
 
 /* What differs between two calls that are the same link of a sequence. */
@@ -183,6 +197,7 @@ static void refill(burni_record *r, const burni_launch *launch)
     uint32_t n = launch->n_in + launch->n_out;
     r->launch.resolved = launch->resolved;
     r->launch.tag = launch->tag;
+    r->launch.origin = launch->origin;
     r->done = 0;
     for (uint32_t i = 0; i < n; i++) {
         const burn_operand *from = &launch->operands[i];
@@ -203,7 +218,7 @@ static void refill(burni_record *r, const burni_launch *launch)
     if (launch->attrs_size > 0) {
         memcpy((void *)(uintptr_t)r->launch.attrs, launch->attrs, launch->attrs_size);
     }
-    burni_resolved_hold(launch->resolved);
+    hold_shared(launch);
 }
 
 /* The record that was this link of the sequence the last time, made ready; NULL: there is none. */
@@ -255,7 +270,7 @@ void burni_record_done(burni_slot *slots, burni_record *r)
     }
     r->done = 1;
     if (!r->kept) {
-        burni_resolved_let_go(r->launch.resolved);
+        burni_record_let_go(r);
     }
     for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
         if (r->slots[i] == BURNI_SLOT_NONE) {

@@ -39,6 +39,8 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
 /* The same, but it holds no storage and promises nothing. */
 burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch,
                                 const uint32_t *slots);
+/* It needs its row, and what tells where it comes from, no more. */
+void burni_record_let_go(burni_record *r);
 /* A record of the stream will write the storage. */
 void burni_storage_promise(burni_stream *stream, burni_storage *s);
 /* Lets go of what it holds: after it ran, or instead. */

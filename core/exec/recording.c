@@ -192,7 +192,7 @@ uint32_t burni_recording_add(burn_replay *r, const burni_launch *launch)
 
 static void drop_record(const burn_replay *r, burni_record *record)
 {
-    burni_resolved_let_go(record->launch.resolved);
+    burni_record_let_go(record);
     burni_record_free(r->stream, record);
 }
 

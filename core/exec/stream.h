@@ -35,6 +35,7 @@ typedef struct burni_launch {
     uint32_t overwrite; /* bit i: input i is overwritten without being read */
     uint32_t waited;    /* it is a record's: its outputs are promised */
     uint64_t tag;
+    struct burni_origin *origin; /* the call that was decomposed into this one, or NULL */
     burn_operand *operands;
     burni_storage **storages; /* NULL for immediates and absent operands */
 } burni_launch;
@@ -52,6 +53,7 @@ typedef struct burni_fault {
     uint64_t point;
     const burni_op *op;
     uint64_t tag;
+    struct burni_origin *origin; /* held; NULL: the launch was no part of a call */
     burni_cause *cause;
     burn_fault word; /* as it was copied from the device */
     struct burni_fault *next_open; /* the stream's list of words that nobody looked at yet */

@@ -140,7 +140,7 @@ static void let_go(burni_record *r)
             burni_storage_unref(r->launch.storages[i], 1);
         }
     }
-    burni_resolved_let_go(r->launch.resolved);
+    burni_record_let_go(r);
     burni_free(r); /* to no stream's list: any thread may be here */
 }
 

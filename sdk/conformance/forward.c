@@ -110,8 +110,9 @@ void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c)
     if (code != c->sample.error) {
         conf_result(report, c, "error", "", CONF_FAIL, "code %d (%s), expected %d", (int)code,
                     code == BURN_OK ? "no error" : err.text, (int)c->sample.error);
-    } else if (err.text[0] == '\0') {
-        conf_result(report, c, "error", "", CONF_FAIL, "code %d has no text", (int)code);
+    } else if (strncmp(err.text, c->def->name, strlen(c->def->name)) != 0) {
+        conf_result(report, c, "error", "", CONF_FAIL,
+                    "the text \"%s\" does not begin with the op that was called", err.text);
     } else {
         conf_result(report, c, "error", "", CONF_PASS, "%s", err.text);
     }

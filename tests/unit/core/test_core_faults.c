@@ -98,6 +98,9 @@ static void test_B080_integer_division(void **state)
     }
 }
 
+/* How an error of a part begins. */
+#define DECOMPOSED(call, part) call ": in its decomposition: " part ": "
+
 static void test_B088_embedding(void **state)
 {
     (void)state;
@@ -105,13 +108,86 @@ static void test_B088_embedding(void **state)
     CHECK(burn_embedding(table, index_vec(3, DIMS(0, 1, 1))), 1, 2, 3, 4, 3, 4);
     /* A kernel of its own counts rows; where it is made of gather, gather counts elements. */
     check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 3, 1))), BURN_E_DATA, "index 3 ",
-                     on_mock ? "gather: " : "embedding: ", on_mock ? "position 2" : "position 1",
-                     on_mock ? "0..2" : "size 3", NULL);
+                     on_mock ? DECOMPOSED("embedding (table f32[3,2], index i64[3])", "gather")
+                             : "embedding: ",
+                     on_mock ? "position 2" : "position 1", on_mock ? "0..2" : "size 3", NULL);
     check_read_fails(burn_embedding(table, index_vec(3, DIMS(0, 1, -1))), BURN_E_DATA, "index -1 ",
                      on_mock ? "position 4" : "position 2", NULL);
     check_read_fails(burn_one_hot(index_vec(2, DIMS(1, 4)), 4, BURN_F32), BURN_E_DATA, "index 4 ",
                      NULL);
     CHECK(burn_embedding(table, index_vec(1, DIMS(2))), 5, 6);
+}
+
+typedef struct called {
+    const char *text; /* the call, as an error of a part tells it */
+    uint64_t op;
+    burn_tensor *result;
+} called;
+
+/* Calls with data that one of their parts has no answer to. */
+static uint32_t bad_calls(called *out)
+{
+    burn_tensor *x = mat(3, 2, (const float[]){1, 2, 3, 4, 5, 6});
+    burn_tensor *bad = index_vec(3, DIMS(0, 4, 1));
+    const called calls[] = {
+        {"embedding (table f32[3,2], index i64[3])", BURN_OP_EMBEDDING, burn_embedding(x, bad)},
+        {"select (x f32[3,2], index i64[3])", BURN_OP_SELECT, burn_select(x, bad, 0)},
+        {"one_hot (index i64[3])", BURN_OP_ONE_HOT, burn_one_hot(bad, 4, BURN_F32)},
+        {"cross_entropy (logits f32[3,2], target i64[3])", BURN_OP_CROSS_ENTROPY,
+         burn_cross_entropy(x, bad, NULL, NULL)},
+    };
+    memcpy(out, calls, sizeof(calls));
+    return COUNT(calls);
+}
+
+/* Where a call is decomposed, its parts' errors are the call's, also when they come rounds later
+ * from a record, and also behind other calls. */
+static void test_errors_name_the_op_that_was_called(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        called calls[8];
+        burn_scope_begin();
+        uint32_t n = bad_calls(calls);
+        for (uint32_t i = 0; i < n; i++) {
+            const char *name = burn_op_find_id(calls[i].op)->name;
+            burn_err err = BURN_ERR_INIT;
+            burn_tensor *y = burn_add(calls[i].result, calls[i].result);
+            double values[16];
+            assert_true(burn_numel(y) <= (int64_t)COUNT(values));
+            assert_int_equal(burn_read_f64(y, values, burn_numel(y), &err), BURN_E_DATA);
+            if (strncmp(err.text, name, strlen(name)) != 0) {
+                fail_msg("%s: %s", name, err.text);
+            }
+            assert_true(err.op == calls[i].op);
+            if (on_mock) {
+                assert_true(strncmp(err.text, calls[i].text, strlen(calls[i].text)) == 0);
+                assert_non_null(strstr(err.text, ": in its decomposition: "));
+            }
+        }
+        burn_scope_end();
+        (void)burn_sync(dev, NULL);
+    }
+    check_clean();
+}
+
+/* The shapes of many or long operands give way to what the part says. */
+static void test_a_long_call_leaves_room_for_the_reason(void **state)
+{
+    (void)state;
+    const int64_t dims[8] = {10, 2, 10, 10, 10, 1, 1, 1};
+    burn_tensor *logits = burn_ones(dev, BURN_F32, 8, dims);
+    burn_tensor *target =
+        burn_full(dev, BURN_I64, 7, DIMS(10, 10, 10, 10, 1, 1, 1), burn_scalar_int(2));
+    burn_tensor *loss = burn_cross_entropy(logits, target, VEC(1, 2), NULL);
+    check_read_fails(loss, BURN_E_DATA, "cross_entropy", NULL);
+    if (on_mock) {
+        check_read_fails(loss, BURN_E_DATA,
+                         "cross_entropy (logits f32[10,2,10,10,10,1,1,1], target "
+                         "i64[10,10,10,10,1,1,1], ...): in its decomposition: gather: index 2 at "
+                         "position 0 is not in 0..1",
+                         NULL);
+    }
 }
 
 static void test_division_by_zero(void **state)
@@ -197,6 +273,8 @@ int main(int argc, char **argv)
         CORE_TEST(test_the_first_cause_is_kept),
         CORE_TEST(test_B080_integer_division),
         CORE_TEST(test_B088_embedding),
+        CORE_TEST(test_errors_name_the_op_that_was_called),
+        CORE_TEST(test_a_long_call_leaves_room_for_the_reason),
         CORE_TEST(test_division_by_zero),
         CORE_TEST(test_many_faults_behind_one_value),
         CORE_TEST(test_a_long_chain_of_faults),
