@@ -170,7 +170,8 @@ static void test_axes_out_of_range(void **state)
     check_failed(burn_flip(a, 2, DIMS(1, 1)), BURN_E_INVALID, "flip", "once", NULL);
     check_same(burn_flip(a, 2, DIMS(1, 0)), burn_flip(a, 2, DIMS(0, 1)));
     check_failed(burn_bernoulli(dev, BURN_F32, 1, DIMS(2), 1.5), BURN_E_INVALID, "1.5", NULL);
-    check_failed(burn_bernoulli(dev, BURN_F32, 1, DIMS(2), (double)NAN), BURN_E_INVALID, "0..1", NULL);
+    check_failed(burn_bernoulli(dev, BURN_F32, 1, DIMS(2), (double)NAN), BURN_E_INVALID, "0..1",
+                 NULL);
     check_failed(burn_select(a, index_vec(1, DIMS(0)), 2), BURN_E_INVALID, "select", NULL);
 }
 
