@@ -20,6 +20,9 @@ static burn_tensor *on(burn_device *device, double value)
 static void test_a_kernel_that_fails_late(void **state)
 {
     (void)state;
+    if (!on_mock) {
+        skip();
+    }
     burn_tensor *x = on(dev, 0.0);
     burn_tensor *a = burn_exp(x);
     burn_tensor *b = burn_exp(a);
