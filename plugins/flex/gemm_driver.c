@@ -5,7 +5,7 @@
  * Two ways. Direct: A is read where it lies, B too when its rows are dense, for products whose
  * packing would cost more than it saves. Blocked: tasks take chunks of columns (or of rows and
  * columns) for all of k, pack FLEX_GEMM_KC rows of B at a time, which then stay in the second
- * cache, and run the tiles; A is read in place where its rows are dense, else packed tile by tile.
+ * cache, and run the tiles; rows of A that are dense are copied apart, others packed, per tile row.
  * Rules: both sum k in the same blocks and use kernels with equal bits, tiles at an edge go through
  * a scratch tile, and C is never read before it is written. To tune: the constants below.
  */
@@ -22,6 +22,11 @@
 #define CHUNK_COLUMNS 512
 /* Products up to this many multiply-adds, or with few rows, go the direct way. */
 #define DIRECT_WORK (INT64_C(256) * 256 * 256)
+/*
+ * Floats between copied rows of A beyond their length: rows a power of two apart would share few
+ * sets of the first cache with each other and with B.
+ */
+#define ROW_GAP 16
 /* Floats of a flex_fetch line. */
 #define FETCH_FLOATS 32
 /* Floats of C that the direct way finishes at a time. */
@@ -65,7 +70,7 @@ typedef struct plan {
     int64_t slot_floats; /* a panel of A and the columns of B */
     int64_t n_chunks;
     int64_t n_tasks;
-    int in_place; /* A is read where it lies */
+    int has_rows; /* A's rows are dense along k */
     float *memory;
     atomic_llong next;
 } plan;
@@ -84,7 +89,7 @@ static int64_t slot_floats(const flex_gemm *g)
     const flex_gemm_kernels *kernels = flex_gemm_table();
     int64_t columns = flex_min(CHUNK_COLUMNS, flex_round_up(g->n > 0 ? g->n : 1, kernels->nr));
     int64_t kc = flex_min(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
-    return flex_round_up((columns + kernels->mr) * kc + FLEX_NR_MAX, 16);
+    return flex_round_up(columns * kc + kernels->mr * (kc + ROW_GAP) + FLEX_NR_MAX, 16);
 }
 
 static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
@@ -95,7 +100,7 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t nr = p->kernels->nr;
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
-    p->in_place = g->acs == 1 && g->aseg == 0;
+    p->has_rows = g->acs == 1 && g->aseg == 0;
     p->task_rows = flex_round_up(m, mr);
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
     /* Chunks of equal width, as many as let all threads end together. */
@@ -599,6 +604,21 @@ static flex_fetch ahead_b(const flex_gemm *g, const block *w, int64_t mr, int64_
                           : none;
 }
 
+/* Rows i .. i+rows of the block, ROW_GAP apart. */
+static void copy_rows(const flex_gemm *g, const block *w, int64_t i, int64_t rows, float *dst)
+{
+    const float *src = g->a + i * g->ars + w->k0;
+    for (int64_t r = 0; r < rows; r++) {
+        memcpy(dst + r * (w->kc + ROW_GAP), src + r * g->ars, (size_t)w->kc * sizeof(float));
+    }
+}
+
+/* Where B's panels begin in a slot. */
+static float *slot_b(const plan *p, const block *w, float *slot)
+{
+    return slot + p->kernels->mr * (w->kc + ROW_GAP);
+}
+
 /* All tiles of rows i .. i+rows (at most mr) of the block. */
 static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, float *slot)
 {
@@ -606,16 +626,14 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
     const flex_gemm_kernels *kernels = p->kernels;
     int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
-    const float *packed_b = slot + mr * w->kc;
-    flex_tile t = {.kc = w->kc, .ldb = nr};
+    const float *packed_b = slot_b(p, w, slot);
+    flex_tile t = {.kc = w->kc, .a = slot, .ars = w->kc + ROW_GAP, .ldb = nr};
     flex_tile_fn fn = kernels->packed;
-    if (p->in_place) {
-        t.a = g->a + i * g->ars + w->k0;
-        t.ars = g->ars;
+    if (p->has_rows) {
+        copy_rows(g, w, i, rows, slot);
         fn = rows == mr ? kernels->strip : kernels->tile[rows][2];
     } else {
         pack_a_panel(g, kernels, i, rows, w->k0, w->kc, slot);
-        t.a = slot;
     }
     for (int64_t j = 0; j < w->n; j += nr) {
         t.b = packed_b + j * w->kc;
@@ -653,7 +671,7 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
         w.next_kc = flex_min(length, g->k - next_k);
         int known = g->pack_b == NULL && g->bcs == 1 && w.next_kc > 0;
         w.next_b = known ? g->b + next_k * g->brs + w.j0 : NULL;
-        pack_b(p, w.j0, w.n, w.k0, w.kc, slot + mr * w.kc);
+        pack_b(p, w.j0, w.n, w.k0, w.kc, slot_b(p, &w, slot));
         for (int64_t i = w.i0; i < w.i1; i += mr) {
             int64_t rows = flex_min(mr, w.i1 - i);
             run_rows(p, &w, i, rows, slot);

@@ -56,7 +56,7 @@ typedef struct flex_gemm_kernels {
     uint32_t nr;
     /* Full tile from packed panels: A [kc][mr], B [kc][nr]. */
     flex_tile_fn packed;
-    /* Full tile from A as it lies (dense along k) and a packed panel of B. */
+    /* Full tile from rows of A (dense along k) and a packed panel of B. */
     flex_tile_fn strip;
     /* tile[rows][v]: rows 1..mr, v = 1 for nr/2 columns, 2 for nr; A and B as they lie. */
     flex_tile_fn tile[FLEX_MR_MAX + 1][3];

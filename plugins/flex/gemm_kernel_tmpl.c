@@ -43,7 +43,7 @@
 #else
 #define UNROLL 4
 #endif
-#define FETCH_STEPS 8
+#define FETCH_STEPS 16
 /* Rows ahead that the packing of whole rows asks for. */
 #define PACK_AHEAD 4
 
@@ -208,7 +208,7 @@ static void packed(const flex_tile *t)
     tile(MR, 2, 1, MR, NR, FETCH_PACKED, t);
 }
 
-/* A as it lies, B packed. */
+/* Rows of A, B packed. */
 static void strip(const flex_tile *t)
 {
     tile(MR, 2, t->ars, 1, NR, FETCH_PACKED, t);
