@@ -205,31 +205,9 @@ static int32_t attempt(burni_entry *e, const burn_plugin **out)
     return code == BURN_OK ? burni_copy_table(e, out) : code;
 }
 
-/* With the lock: an op that another open plugin defines already makes this one unusable. */
-static int32_t check_ops(burni_entry *e, const burn_plugin *table)
-{
-    for (uint32_t i = 0; i < plugins.n; i++) {
-        burni_entry *other = plugins.entries[i];
-        const burn_plugin *theirs = other->views[other->view].table;
-        for (uint32_t j = 0; theirs != NULL && j < theirs->n_ops; j++) {
-            for (uint32_t k = 0; k < table->n_ops; k++) {
-                if (theirs->ops[j].id == table->ops[k].id) {
-                    return burni_entry_fail(e, BURN_E_INVALID, "remove one of the two plugins",
-                                            "op \"%.80s\" is defined by \"%s\" already",
-                                            table->ops[k].name, other->manifest.id);
-                }
-            }
-        }
-    }
-    return BURN_OK;
-}
-
-static int32_t publish(burni_entry *e, int32_t code, const burn_plugin *table, double ms)
+static void publish(burni_entry *e, int32_t code, const burn_plugin *table, double ms)
 {
     enter();
-    if (code == BURN_OK) {
-        code = check_ops(e, table);
-    }
     int again = code == BURN_E_NO_MEMORY && e->raw != NULL;
     if (!again) {
         burni_entry_view(e, 1, code == BURN_OK ? BURNI_PLUGIN_OPEN : BURNI_PLUGIN_BROKEN, code);
@@ -242,7 +220,6 @@ static int32_t publish(burni_entry *e, int32_t code, const burn_plugin *table, d
         e->opened_as = n_opened;
     }
     leave();
-    return code;
 }
 
 static int32_t report(const burni_entry *e, int32_t code, burn_err *err)
@@ -264,7 +241,7 @@ int32_t burni_entry_open(burni_entry *e, burn_err *err)
         double start = now_ms();
         code = attempt(e, &table);
         double ms = now_ms() - start;
-        code = publish(e, code, table, ms);
+        publish(e, code, table, ms);
         burni_log(BURN_LOG_DEBUG, "loader", "%s: %s after %.3f ms%s%s", e->manifest.id,
                   code == BURN_OK ? "open" : "not usable", ms, code == BURN_OK ? "" : ": ",
                   code == BURN_OK ? "" : e->reason);

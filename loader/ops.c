@@ -3,8 +3,9 @@
  * ops.c - checks and copies the op definitions of an extension, with roles, attributes, aliases.
  *
  * An extension's op is known by the hash of its name, so the id must be that hash, and no two ops
- * may share one. What an op means is checked where ops are registered, not here. Runs without the
- * loader's lock. [init]
+ * of a plugin may share one. Whose a name is and what an op means is checked where ops are
+ * registered, not here: a plugin that is refused there keeps no name from its owner. Runs without
+ * the loader's lock. [init]
  */
 #include "loader/entry.h"
 

@@ -196,9 +196,9 @@ static void clash_core(void)
     take_name("add");
 }
 
-static void twin(void)
+static void thief(void)
 {
-    take_name("twin_a.op");
+    take_name("owner.op");
 }
 
 static void foreign_prefix(void)
@@ -889,8 +889,7 @@ static const defect defects[] = {
     ROW(takes_mul),
     {"foreign_prefix", foreign_prefix},
     {"longer_prefix", longer_prefix},
-    {"twin_a", twin},
-    {"twin_b", twin},
+    {"thief", thief},
 };
 
 /* The file's name without folder and ".so". */

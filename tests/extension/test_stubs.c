@@ -119,7 +119,7 @@ static const expectation table[] = {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Further stubs, with tests of their own. */
-static const char *const others[] = {"healthy",     "twin_a",        "twin_b",
+static const char *const others[] = {"healthy",     "owner",         "thief",
                                      "row_slots",   "contract",      "state_shape",
                                      "row_foreign", "only_by_parts", "talks"};
 
@@ -277,17 +277,30 @@ static void a_healthy_one_works_with_gradients(void **state)
     }
 }
 
-static void a_clash_names_both_plugins(void **state)
+static void expect_no_thief(void)
+{
+    burn_err err = BURN_ERR_INIT;
+    assert_int_not_equal(burn_extension_load("thief", &err), BURN_OK);
+    assert_non_null(strstr(err.text, "thief: op owner.op"));
+    assert_null(burn_op_find("thief.first"));
+}
+
+/* Who is refused keeps nothing: neither the name that it took, nor those of its other ops. */
+static void a_name_is_its_owners_whoever_comes_first(void **state)
 {
     (void)state;
     burn_err err = BURN_ERR_INIT;
-    assert_int_equal(burn_extension_load("twin_a", &err), BURN_OK);
-    assert_non_null(burn_op_find("twin_a.op"));
-    assert_int_not_equal(burn_extension_load("twin_b", &err), BURN_OK);
-    assert_non_null(strstr(err.text, "twin_a"));
-    assert_non_null(strstr(err.text, "twin_b"));
-    assert_non_null(strstr(err.text, "twin_a.op"));
-    assert_null(burn_op_find("twin_b.first"));
+    uint32_t n = burn_op_count();
+    expect_no_thief();
+    assert_null(burn_op_find("owner.op"));
+    assert_int_equal(burn_op_count(), n);
+    if (burn_extension_load("owner", &err) != BURN_OK) {
+        fail_msg("%s", err.text);
+    }
+    burn_scope_begin();
+    expect_sum(call("owner", three(), three()));
+    burn_scope_end();
+    expect_no_thief();
 }
 
 static void a_state_keeps_its_size(void **state)
@@ -424,7 +437,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(core_definitions_keep_the_rules),
         cmocka_unit_test(each_lie_is_an_error),
         cmocka_unit_test(a_healthy_one_works_with_gradients),
-        cmocka_unit_test(a_clash_names_both_plugins),
+        cmocka_unit_test(a_name_is_its_owners_whoever_comes_first),
         cmocka_unit_test(a_state_keeps_its_size),
         cmocka_unit_test(a_row_has_a_slot_for_each_operand),
         cmocka_unit_test(rows_that_do_not_fit_keep_no_device_shut),
