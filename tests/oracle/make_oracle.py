@@ -295,6 +295,47 @@ def cases_reduce():
     oracle.call("prod", lambda t: torch.prod(t, 1), [x], axes_attrs((1,)), name="zeros")
 
 
+# Where functions are steep, flat, or near the ends of their domains: no random numbers.
+WIDE = [-700.0, -90.0, -20.0, -3.5, -1.25, -0.5, -1e-3, -1e-9, 1e-9, 1e-3, 0.5, 1.25, 3.5, 20.0,
+        90.0, 700.0]
+MIDDLE = WIDE[2:7] + [1e-9] + WIDE[10:14]
+NARROW = [-0.99, -0.75, -0.5, -0.25, -1e-3, -1e-10, 1e-10, 1e-3, 0.25, 0.5, 0.75, 0.99]
+POSITIVE = [1e-300, 1e-10, 0.01, 0.5, 1.0, 2.0, 10.0, 12345.0, 1e200]
+FAR = {
+    "neg": WIDE, "abs": WIDE, "sign": WIDE, "atan": WIDE, "floor": WIDE, "ceil": WIDE,
+    "round": WIDE, "trunc": WIDE, "relu": WIDE, "softplus": WIDE, "log_sigmoid": WIDE,
+    "log1p": NARROW, "tan": NARROW, "asin": NARROW, "acos": NARROW, "log": POSITIVE,
+    "sqrt": POSITIVE, "rsqrt": POSITIVE[1:-1],
+}
+SIGNS_X = [[[-7.5, -3.0, -0.75, 0.25]], [[1.5, 2.0, 4.25, 9.0]], [[-1.0, 0.5, 3.0, 6.5]]]
+SIGNS_Y = [[-2.25], [1.75]]
+
+
+def softplus(x):
+    """F.softplus is a line from 20 on."""
+    return torch.logaddexp(x, torch.zeros_like(x))
+
+
+def cases_far_out():
+    for op, (function, _, _) in list(UNARY.items()) + [("sign", (torch.sign, 0, 0))]:
+        function = softplus if op == "softplus" else function
+        x = torch.tensor(FAR.get(op, MIDDLE), dtype=torch.float64)
+        oracle.call(op, function, [x], tolerance=8, name="far out")
+    x = torch.tensor(MIDDLE, dtype=torch.float64)
+    for tanh_form, approximate in ((0, "none"), (1, "tanh")):
+        oracle.call("gelu", lambda x, a=approximate: F.gelu(x, approximate=a), [x],
+                    {"tanh_form": tanh_form}, 16, name="far out")
+    for op, function in BINARY.items():
+        x, y = (torch.tensor(t, dtype=torch.float64) for t in (SIGNS_X, SIGNS_Y))
+        # A negative base has no gradient by its exponent.
+        x = x.abs() + 0.1 if op == "pow" else x
+        oracle.call(op, function, [x, y], tolerance=64, name="signs")
+    x = torch.linspace(-1.75, 2.5, 24, dtype=torch.float64).reshape(3, 4, 2)
+    oracle.call("prod", torch.prod, [x], axes_attrs((0, 1, 2)), 64, name="all")
+    oracle.call("prod", lambda x: torch.prod(torch.prod(x, 2, True), 0, True), [x],
+                axes_attrs((0, 2), 1), 64, name="outer")
+
+
 # ---- movement and indices ------------------------------------------------------------------------
 
 
