@@ -201,7 +201,7 @@ static void replayed_steps__equal_called_ones(void **state)
 }
 
 /* Random numbers go on where the generator is, the outputs of a run are its own. */
-static void random__goes_on(void **state)
+static void B224_random_numbers__go_on(void **state)
 {
     (void)state;
     burn_err err = BURN_ERR_INIT;
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(replayed_steps__equal_called_ones),
-        CORE_TEST(random__goes_on),
+        CORE_TEST(B224_random_numbers__go_on),
         CORE_TEST(inputs__may_be_views),
         CORE_TEST(what_cannot_be_kept__says_why),
         CORE_TEST(runs__check_what_they_are_given),

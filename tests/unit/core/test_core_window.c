@@ -203,7 +203,7 @@ static burn_tensor *run_program(uint64_t seed)
     return burn_scope_return(all);
 }
 
-static void test_windows_give_the_same_bits(void **state)
+static void test_B252_windows_give_the_same_bits(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(test_a_full_window_runs_its_older_half),
         WINDOW_TEST(test_window_one_keeps_nothing),
         WINDOW_TEST(test_effects_are_not_dropped),
-        WINDOW_TEST(test_windows_give_the_same_bits),
+        WINDOW_TEST(test_B252_windows_give_the_same_bits),
         WINDOW_TEST(test_views_of_other_places),
         WINDOW_TEST(test_rows_of_what_is_overwritten),
     };
