@@ -1,44 +1,34 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * check.c - BURN_CHECK: are results finite, are they what the definition says? See check.h.
+ * check.c - BURN_CHECK: the option, and what is looked at when. See check.h.
  *
- * Operands are read back and widened as `eval` wants them (floats to double). Nothing is watched
- * while a check works, so its own copies are neither explained nor checked. A composite is checked
- * after its parts; what a part failed is not told twice.
+ * A launch is looked at where it runs, with its inputs kept; a decomposition after its parts, with
+ * what waits run first; what a part failed is not told twice. When a group has run, its members run
+ * once more, one by one, into memory of their own, and are looked at as single calls are; then what
+ * the group wrote is to have the bits that they made. What nobody needs is neither run nor looked
+ * at.
  */
-#include "exec/check.h"
+#include "exec/check_private.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/printer.h"
-#include "base/tag.h"
-#include "exec/match.h"
-#include "exec/transfer.h"
+#include "exec/dry.h"
 #include "loader/loader.h"
-#include "ops/rules.h"
 
 #include <burn/plugin.h>
-#include <burn_sdk/half.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-struct burni_check {
-    uint32_t watch;
-    int32_t unread; /* an input that could not be read: nothing can be said */
-    burn_eval_operand in[BURN_MAX_OPERANDS];
-    burn_eval_operand out[BURN_MAX_OPERANDS]; /* as computed */
-    burn_eval_operand expected[BURN_MAX_OPERANDS];
-};
-
-static _Atomic uint64_t n_looked_at;
-static _Atomic uint64_t n_compared;
-static _Atomic uint64_t n_skipped;
-static _Atomic uint64_t n_wrong;
+static _Atomic uint64_t counts[4];
 static _Atomic int finished;
 static _Atomic int option_known; /* the environment has no more to say */
+
+void burni_check_add(burni_check_count which, uint64_t n)
+{
+    atomic_fetch_add(&counts[which], n);
+}
 
 /* ---- the option ------------------------------------------------------------------------------ */
 
@@ -96,439 +86,368 @@ int32_t burni_check_start(burn_err *err)
     return rc;
 }
 
-/* ---- operands on the host -------------------------------------------------------------------- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
-static void operand_free(burn_eval_operand *x)
+static burni_note *note_new(uint32_t watch, uint32_t n_operands)
 {
-    burni_free(x->f);
-    burni_free(x->i);
-    burni_free(x->u);
-    memset(x, 0, sizeof(*x));
+    burni_note *note = burni_calloc(1, sizeof(*note) + n_operands * sizeof(note->operands[0]));
+    if (note != NULL) {
+        atomic_init(&note->refs, 1);
+        note->watch = watch;
+    }
+    return note;
 }
 
-static int operand_alloc(burn_eval_operand *x, const burn_meta *meta)
+void burni_note_hold(burni_note *note)
 {
-    memset(x, 0, sizeof(*x));
-    x->meta = *meta;
-    if (meta->kind == BURN_ABSENT) {
-        return 1;
-    }
-    x->n = meta->kind == BURN_TENSOR ? (uint64_t)burni_numel(meta->rank, meta->dims) : 1;
-    void *memory = burni_calloc(x->n > 0 ? x->n : 1, 8);
-    switch (burn_dtype_class(meta->dtype)) {
-    case BURN_CLASS_FLOAT:
-        x->f = memory;
-        break;
-    case BURN_CLASS_UINT:
-        x->u = memory;
-        break;
-    default:
-        x->i = memory;
-        break;
-    }
-    return memory != NULL;
+    atomic_fetch_add_explicit(&note->refs, 1, memory_order_relaxed);
 }
 
-static void set_bits(burn_eval_operand *x, uint64_t k, const void *bytes)
+void burni_note_let_go(burni_note *note)
 {
-    uint64_t bits[2] = {0, 0};
-    uint32_t size = burn_dtype_size(x->meta.dtype);
-    uint32_t shift = 64 - 8 * size;
-    memcpy(bits, bytes, size);
-    if (x->f != NULL) {
-        x->f[k] = burni_scalar_f64(x->meta.dtype, bits);
-    } else if (x->u != NULL) {
-        x->u[k] = bits[0];
-    } else if (burn_dtype_class(x->meta.dtype) == BURN_CLASS_INT) {
-        x->i[k] = (int64_t)(bits[0] << shift) >> shift;
-    } else {
-        x->i[k] = (int64_t)bits[0];
+    if (atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) == 1) {
+        burni_free(note);
     }
 }
 
-/* The elements of a tensor, which is waited for. */
-static int32_t operand_read(burn_eval_operand *x, burni_thread *thread, const burn_tensor *t,
-                            const burn_meta *meta, burn_err *err)
+static void note_tensor(burni_noted *noted, const burn_meta *meta, const burn_tensor *t)
 {
-    uint32_t size = burn_dtype_size(meta->dtype);
-    if (!operand_alloc(x, meta)) {
-        return burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
-    }
-    unsigned char *bytes = burni_alloc(x->n * size + 1);
-    int32_t rc = bytes == NULL ? burni_fail(err, BURN_E_NO_MEMORY, "out of host memory")
-                               : burni_download(thread, t, bytes, x->n * size, err);
-    for (uint64_t k = 0; rc == BURN_OK && k < x->n; k++) {
-        set_bits(x, k, bytes + k * size);
-    }
-    burni_free(bytes);
-    return rc;
-}
-
-static int32_t read_inputs(burni_check *check, const burni_emission *e, burn_err *err)
-{
-    int32_t rc = BURN_OK;
-    for (uint32_t i = 0; i < e->n_in && rc == BURN_OK; i++) {
-        burn_eval_operand *x = &check->in[i];
-        if (e->meta[i].kind == BURN_TENSOR) {
-            rc = operand_read(x, e->thread, e->in[i], &e->meta[i], err);
-        } else if (!operand_alloc(x, &e->meta[i])) {
-            rc = burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
-        } else if (e->meta[i].kind == BURN_IMMEDIATE) {
-            set_bits(x, 0, e->immediates[i]);
-        }
-    }
-    return rc;
-}
-
-/* ---- texts ----------------------------------------------------------------------------------- */
-
-/* "[3,1]" of element k. */
-static void print_position(burni_printer *p, const burn_meta *meta, uint64_t k)
-{
-    int64_t index[BURN_MAX_RANK];
-    for (uint32_t d = meta->rank; d-- > 0;) {
-        index[d] = (int64_t)(k % (uint64_t)meta->dims[d]);
-        k /= (uint64_t)meta->dims[d];
-    }
-    char text[192];
-    burni_print(p, "%s", burni_shape_text(text, sizeof(text), meta->rank, index));
-}
-
-static void print_operand(burni_printer *p, const burn_meta *meta)
-{
-    char text[192];
-    burni_print(p, "%s%s", burn_dtype_name(meta->dtype),
-                meta->kind == BURN_TENSOR
-                    ? burni_shape_text(text, sizeof(text), meta->rank, meta->dims)
-                    : "");
-}
-
-/* "x f32[4] from -1 to 5". */
-static void print_range(burni_printer *p, const burn_eval_operand *x)
-{
-    double low = (double)INFINITY;
-    double high = -(double)INFINITY;
-    for (uint64_t k = 0; k < x->n; k++) {
-        double value = burni_eval_get(x, k);
-        low = value < low ? value : low;
-        high = value > high ? value : high;
-    }
-    print_operand(p, &x->meta);
-    if (x->n == 1) {
-        burni_print(p, " = %.6g", low);
-    } else if (x->n > 1) {
-        burni_print(p, " from %.6g to %.6g", low, high);
+    noted->meta = *meta;
+    if (meta->kind == BURN_TENSOR && t != NULL && t->cause == NULL) {
+        memcpy(noted->strides, t->strides, meta->rank * sizeof(t->strides[0]));
+        noted->offset = t->offset * (int64_t)burn_dtype_size(t->dtype);
     }
 }
 
-static void print_inputs(burni_printer *p, const burni_emission *e, const burni_check *check)
+/* The operand in the dense copy that was made of it, which may be one of it broadcast. */
+static void note_copy(burni_noted *noted, const burn_meta *meta, const burn_tensor *copy)
 {
-    for (uint32_t i = 0; i < e->n_in; i++) {
-        if (e->meta[i].kind != BURN_ABSENT) {
-            burni_print(p, "; %s ", burni_operand_name(e->op, i, e->n_in));
-            print_range(p, &check->in[i]);
-        }
+    noted->meta = *meta;
+    for (uint32_t d = 0; d < meta->rank; d++) {
+        uint32_t from = copy->rank - meta->rank + d;
+        noted->strides[d] = meta->dims[d] == 1 ? 0 : copy->strides[from];
     }
 }
 
-static void print_value(burni_printer *p, const burn_eval_operand *x, uint64_t k)
-{
-    if (x->f != NULL) {
-        burni_print(p, "%.9g", x->f[k]);
-    } else if (x->u != NULL) {
-        burni_print(p, "%" PRIu64, x->u[k]);
-    } else {
-        burni_print(p, "%" PRId64, x->i[k]);
-    }
-}
-
-/* "log", "log (in softmax)", with the output's name where there are several. */
-static void print_op(burni_printer *p, const burni_emission *e)
-{
-    burni_print(p, "%s", e->op->def.name);
-    if (e->thread->frame != NULL) {
-        burni_print(p, " (in %s)", e->thread->frame->label);
-    }
-}
-
-/* ---- verdicts -------------------------------------------------------------------------------- */
-
-/* Everything that depends on this call's outputs fails, with this text. */
-static void condemn(const burni_emission *e, burn_err *err)
-{
-    err->code = BURN_E_DATA;
-    err->op = e->op->def.id;
-    burni_tag_append(e->thread->tag, err);
-    burni_cause *cause = burni_cause_new(err);
-    for (uint32_t j = 0; j < e->n_out; j++) {
-        if (e->out[j] != NULL && e->out[j]->storage != NULL) {
-            burni_storage_fail(e->out[j]->storage, cause);
-        }
-    }
-    burni_device_latch(e->device->core, cause);
-    burni_cause_unref(cause);
-    atomic_fetch_add(&n_wrong, 1);
-}
-
-static int is_finite(const burn_eval_operand *x, uint64_t *position)
-{
-    for (uint64_t k = 0; x->f != NULL && k < x->n; k++) {
-        if (!isfinite(x->f[k])) {
-            *position = k;
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* 1 when the outputs may stay. */
-static int check_finite(burni_check *check, burni_emission *e)
-{
-    uint64_t k = 0;
-    uint32_t j = 0;
-    burn_err err = BURN_ERR_INIT;
-    atomic_fetch_add(&n_looked_at, 1);
-    while (j < e->n_out && is_finite(&check->out[j], &k)) {
-        j++;
-    }
-    if (j == e->n_out) {
-        return 1;
-    }
-    /* State ops and comparisons have read them already. */
-    int have = (check->watch & BURNI_WATCH_COMPARE) != 0 || e->op->def.effect == BURN_EFFECT_STATE;
-    if (!have && read_inputs(check, e, &err) != BURN_OK) {
-        return 1;
-    }
-    for (uint32_t i = 0; i < e->n_in; i++) {
-        uint64_t where = 0;
-        if (!is_finite(&check->in[i], &where)) {
-            return 1;
-        }
-    }
-    burni_printer p = {err.text, sizeof(err.text), 0};
-    print_op(&p, e);
-    burni_print(&p, ": output %s is ", burni_operand_name(e->op, e->n_in + j, e->n_in));
-    print_value(&p, &check->out[j], k);
-    burni_print(&p, " at ");
-    print_position(&p, &check->out[j].meta, k);
-    burni_print(&p, " of ");
-    print_operand(&p, &check->out[j].meta);
-    print_inputs(&p, e, check);
-    condemn(e, &err);
-    return 0;
-}
-
-/* ---- comparing ------------------------------------------------------------------------------- */
-
-static double epsilon(uint8_t dtype)
-{
-    switch (dtype) {
-    case BURN_F16:
-        return 0x1p-10;
-    case BURN_BF16:
-        return 0x1p-7;
-    case BURN_F32:
-        return 0x1p-23;
-    default:
-        return 0x1p-52;
-    }
-}
-
-/* The largest tolerance that the op's samples ask for, in epsilons. */
-static double sample_tolerance(const burni_op *op)
-{
-    double tolerance = 0.0;
-    burn_sample *s = burni_calloc(1, sizeof(*s));
-    for (uint32_t i = 0; s != NULL && op->def.samples != NULL; i++) {
-        memset(s, 0, sizeof(*s));
-        s->struct_size = sizeof(*s);
-        if (op->def.samples(i, s) != BURN_OK) {
-            break;
-        }
-        if ((s->flags & BURN_SAMPLE_ERROR) == 0 && s->tolerance > tolerance) {
-            tolerance = s->tolerance;
-        }
-    }
-    burni_free(s);
-    return tolerance;
-}
-
-/*
- * What a correct kernel may differ by, beside |expected|: samples are small, their values near 1.
- * An op that sums many values errs by the largest of them, and as the square root of their number.
- */
-static double allowance(const burni_check *check, const burni_emission *e, double *largest)
-{
-    uint64_t n = 0;
-    *largest = 1.0;
-    for (uint32_t i = 0; i < e->n_in && !e->op->pointwise; i++) {
-        const burn_eval_operand *x = &check->in[i];
-        n = x->n > n ? x->n : n;
-        for (uint64_t k = 0; x->f != NULL && k < x->n; k++) {
-            *largest = fabs(x->f[k]) > *largest ? fabs(x->f[k]) : *largest;
-        }
-    }
-    return sample_tolerance(e->op) * fmax(1.0, sqrt((double)n / 512.0));
-}
-
-static double rounded(double value, uint8_t dtype)
-{
-    switch (dtype) {
-    case BURN_F32:
-        return (double)(float)value;
-    case BURN_F16:
-        return (double)burn_half_to_float(burn_float_to_half((float)value));
-    case BURN_BF16:
-        return (double)burn_bfloat_to_float(burn_float_to_bfloat((float)value));
-    default:
-        return value;
-    }
-}
-
-static int is_close(double got, double expected, double allowed)
-{
-    if (isnan(got) || isnan(expected)) {
-        return isnan(got) && isnan(expected);
-    }
-    return got == expected || (isfinite(got) && fabs(got - expected) <= allowed);
-}
-
-/* 1 when element k is what eval says; integers to the bit, in the width of their dtype. */
-static int element_agrees(const burn_eval_operand *got, burn_eval_operand *expected, uint64_t k,
-                          double tolerance, double largest)
-{
-    uint8_t dtype = got->meta.dtype;
-    uint32_t shift = 64 - 8 * burn_dtype_size(dtype);
-    if (got->f != NULL) {
-        expected->f[k] = rounded(expected->f[k], dtype);
-        double size = fmax(largest, fabs(expected->f[k]));
-        return is_close(got->f[k], expected->f[k], tolerance * epsilon(dtype) * size);
-    }
-    uint64_t a = got->u != NULL ? got->u[k] : (uint64_t)got->i[k];
-    uint64_t b = got->u != NULL ? expected->u[k] : (uint64_t)expected->i[k];
-    return a << shift == b << shift;
-}
-
-static int32_t evaluate(burni_check *check, const burni_emission *e, burn_err *err)
+static void note_outputs(burni_note *note, const burni_emission *e)
 {
     for (uint32_t j = 0; j < e->n_out; j++) {
-        if (!operand_alloc(&check->expected[j], &e->out_meta[j])) {
-            return burni_fail(err, BURN_E_NO_MEMORY, "out of host memory");
+        note_tensor(&note->operands[e->n_in + j], &e->out_meta[j], e->out[j]);
+    }
+}
+
+static burni_note *note_inputs(const burni_emission *e)
+{
+    burni_note *note = note_new(e->thread->watch & BURNI_CHECKS, e->n_in + e->n_out);
+    if (note != NULL && e->thread->frame != NULL) {
+        (void)snprintf(note->part_of, sizeof(note->part_of), "%s", e->thread->frame->label);
+    }
+    for (uint32_t i = 0; note != NULL && i < e->n_in; i++) {
+        note_tensor(&note->operands[i], &e->meta[i], e->in[i]);
+    }
+    return note;
+}
+
+burni_note *burni_note_of(const burni_emission *e)
+{
+    burni_note *note = burni_checks(e->thread) ? note_inputs(e) : NULL;
+    if (note == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        if (e->meta[i].kind == BURN_TENSOR && e->used[i] != e->in[i]) {
+            note->operands[i].offset = 0;
+            note_copy(&note->operands[i], &e->meta[i], e->used[i]);
         }
     }
-    if (e->op->def.eval == NULL) {
-        return burni_fail(err, BURN_E_UNSUPPORTED, "it has no eval");
-    }
-    burn_eval a = {sizeof(a), e->n_in,         e->n_out, e->attrs_size,
-                   check->in, check->expected, e->attrs, err};
-    return e->op->def.eval(&a);
+    note_outputs(note, e);
+    return note;
 }
 
-static void say_difference(burni_check *check, const burni_emission *e, uint32_t j, uint64_t k,
-                           double tolerance)
+/* As the kernel sees the operand, where nobody noted how the program does. */
+static void note_operand(burni_noted *noted, const burn_operand *o)
 {
-    burn_err err = BURN_ERR_INIT;
-    burni_printer p = {err.text, sizeof(err.text), 0};
-    const burn_eval_operand *got = &check->out[j];
-    print_op(&p, e);
-    burni_print(&p, ": output %s is ", burni_operand_name(e->op, e->n_in + j, e->n_in));
-    print_value(&p, got, k);
-    burni_print(&p, " at ");
-    print_position(&p, &got->meta, k);
-    burni_print(&p, " of ");
-    print_operand(&p, &got->meta);
-    burni_print(&p, ", its definition says ");
-    print_value(&p, &check->expected[j], k);
-    if (got->f != NULL) {
-        burni_print(&p, " (tolerance %.3g eps)", tolerance);
+    noted->meta.kind = o->kind;
+    noted->meta.dtype = o->dtype;
+    noted->meta.rank = o->kind == BURN_TENSOR ? o->rank : 0;
+    for (uint32_t d = 0; d < noted->meta.rank; d++) {
+        noted->meta.dims[d] = o->dims[d];
+        noted->strides[d] = o->strides[d];
     }
-    burni_print(&p, " on %s", e->device->core->name);
-    print_inputs(&p, e, check);
-    condemn(e, &err);
+    noted->offset = (int64_t)o->offset;
 }
 
-static void compare(burni_check *check, burni_emission *e)
+void burni_note_renew(burni_launch *launch, uint32_t watch)
 {
-    burn_err err = BURN_ERR_INIT;
-    if (evaluate(check, e, &err) != BURN_OK) {
-        atomic_fetch_add(&n_skipped, 1);
-        burni_log(BURN_LOG_INFO, "check", "%s was not compared: %s", e->op->def.name, err.text);
+    uint32_t n = launch->n_in + launch->n_out;
+    if (launch->check != NULL) {
+        launch->check->watch = watch;
         return;
     }
-    double largest = 1.0;
-    double tolerance = allowance(check, e, &largest);
-    atomic_fetch_add(&n_compared, 1);
-    for (uint32_t j = 0; j < e->n_out; j++) {
-        for (uint64_t k = 0; k < check->out[j].n; k++) {
-            if (!element_agrees(&check->out[j], &check->expected[j], k, tolerance, largest)) {
-                say_difference(check, e, j, k, tolerance);
-                return;
-            }
-        }
+    launch->check = watch != 0 ? note_new(watch, n) : NULL;
+    for (uint32_t i = 0; launch->check != NULL && i < n; i++) {
+        note_operand(&launch->check->operands[i], &launch->operands[i]);
     }
 }
 
-/* ---- around a call --------------------------------------------------------------------------- */
+/* ---- around a launch ------------------------------------------------------------------------- */
 
-static void check_free(burni_check *check)
+static burni_check *check_new(burni_stream *stream, const burni_op *op, burni_note *note)
 {
-    for (uint32_t i = 0; i < BURN_MAX_OPERANDS; i++) {
-        operand_free(&check->in[i]);
-        operand_free(&check->out[i]);
-        operand_free(&check->expected[i]);
+    burni_check *check = note != NULL ? burni_calloc(1, sizeof(*check)) : NULL;
+    if (check != NULL) {
+        check->stream = stream;
+        check->op = op;
+        check->note = note;
+    }
+    return check;
+}
+
+/* Before the call: what it overwrites, and what it is compared with. */
+static void read_early(burni_check *check)
+{
+    if ((check->note->watch & BURNI_WATCH_COMPARE) != 0 ||
+        check->op->def.effect == BURN_EFFECT_STATE) {
+        burni_check_read_inputs(check);
+    }
+}
+
+static burni_check *check_launch(burni_stream *stream, const burni_launch *launch)
+{
+    int looks = launch->check->watch != 0 && !burni_is_dry(stream);
+    burni_check *check = looks ? check_new(stream, launch->op, launch->check) : NULL;
+    if (check == NULL) {
+        return NULL;
+    }
+    check->attrs = launch->attrs;
+    check->attrs_size = launch->attrs_size;
+    check->tag = launch->tag;
+    check->n_in = launch->n_in;
+    check->n_out = launch->n_out;
+    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
+        check->storages[i] = launch->storages[i];
+        check->bits[i] = launch->operands[i].kind == BURN_IMMEDIATE ? launch->operands[i].data
+                                                                    : NULL;
+    }
+    read_early(check);
+    return check;
+}
+
+int32_t burni_check_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+{
+    burni_launch plain = *launch;
+    burni_check *check = check_launch(stream, launch);
+    plain.check = NULL;
+    plain.moved = 0; /* what its inputs were is told */
+    plain.dying = 0;
+    int32_t rc = burni_launch_run(stream, &plain, operands);
+    if (check != NULL && rc == BURN_OK) {
+        burni_check_outputs(check);
+    }
+    if (check != NULL) {
+        burni_check_clear(check);
     }
     burni_free(check);
+    return rc;
+}
+
+/* ---- around a decomposition ------------------------------------------------------------------ */
+
+/* What waits of the operands runs now, the sequence of calls goes on. */
+static int32_t settle(burn_tensor *const *tensors, uint32_t n, burni_storage **storages)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const burn_tensor *t = tensors[i];
+        if (t != NULL && t->cause != NULL) {
+            return t->cause->code;
+        }
+        storages[i] = t != NULL && t->kind == BURN_TENSOR ? t->storage : NULL;
+        if (storages[i] != NULL) {
+            burni_storage_launch(storages[i]);
+        }
+    }
+    return BURN_OK;
 }
 
 burni_check *burni_check_begin(burni_emission *e)
 {
-    uint32_t watch = e->thread->watch;
-    if ((watch & BURNI_CHECKS) == 0 || e->op->view) {
-        return NULL;
-    }
-    burni_check *check = burni_calloc(1, sizeof(*check));
+    burn_err err = BURN_ERR_INIT;
+    burni_stream *stream = burni_checks(e->thread)
+                               ? burni_stream_get(e->thread, e->device->core, &err)
+                               : NULL;
+    burni_note *note = stream != NULL && !burni_is_dry(stream) ? note_inputs(e) : NULL;
+    burni_check *check = check_new(stream, e->op, note);
     if (check == NULL) {
+        burni_note_unref(note);
         return NULL;
     }
-    check->watch = watch;
-    if ((watch & BURNI_WATCH_COMPARE) != 0 || e->op->def.effect == BURN_EFFECT_STATE) {
-        burn_err err = BURN_ERR_INIT;
-        e->thread->watch = 0;
-        check->unread = read_inputs(check, e, &err);
-        e->thread->watch = watch;
+    check->attrs = e->attrs;
+    check->attrs_size = e->attrs_size;
+    check->tag = e->thread->tag;
+    check->n_in = e->n_in;
+    check->n_out = e->n_out;
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        check->bits[i] = e->immediates[i];
+    }
+    int early = (note->watch & BURNI_WATCH_COMPARE) != 0 || e->op->def.effect == BURN_EFFECT_STATE;
+    check->unread = early ? settle(e->in, e->n_in, check->storages) : BURN_OK;
+    if (check->unread == BURN_OK) {
+        int locked = burni_stream_lock(stream);
+        read_early(check);
+        burni_stream_unlock(stream, locked);
     }
     return check;
 }
 
 void burni_check_end(burni_check *check, burni_emission *e, int32_t rc)
 {
-    burn_err err = BURN_ERR_INIT;
     if (check == NULL) {
         return;
     }
-    e->thread->watch = 0;
-    for (uint32_t j = 0; j < e->n_out && rc == BURN_OK; j++) {
-        rc = check->unread;
+    if (rc == BURN_OK && check->unread == BURN_OK) {
+        note_outputs(check->note, e);
+        rc = settle(e->in, e->n_in, check->storages);
+        rc = rc == BURN_OK ? settle(e->out, e->n_out, check->storages + e->n_in) : rc;
+        int locked = burni_stream_lock(check->stream);
         if (rc == BURN_OK) {
-            rc = operand_read(&check->out[j], e->thread, e->out[j], &e->out_meta[j], &err);
+            burni_check_outputs(check);
         }
+        burni_stream_unlock(check->stream, locked);
     }
-    /* What failed has a cause already. */
-    if (rc == BURN_OK) {
-        int fine = (check->watch & BURNI_WATCH_NAN) == 0 || check_finite(check, e);
-        if (fine && (check->watch & BURNI_WATCH_COMPARE) != 0) {
-            compare(check, e);
-        }
-    }
-    e->thread->watch = check->watch;
-    check_free(check);
+    burni_check_clear(check);
+    burni_note_unref(check->note);
+    burni_free(check);
 }
+
+/* ---- in a group ------------------------------------------------------------------------------ */
+
+/* A group whose members run again by themselves. */
+typedef struct retrial {
+    burni_stream *stream;
+    const burni_batch *batch;
+    const burni_group *group;
+    burni_storage **made; /* of each member, its result */
+} retrial;
+
+static burni_record *member_of(const retrial *t, uint32_t k)
+{
+    return t->batch->records[t->group->members[k].record];
+}
+
+/* The result as it was made anew, of an operand that an earlier member makes. */
+static burni_storage *made_before(const retrial *t, uint32_t k, uint32_t slot)
+{
+    for (uint32_t m = 0; m < k && slot != BURNI_SLOT_NONE; m++) {
+        const burni_record *r = member_of(t, m);
+        if (r->slots[r->launch.n_in] == slot) {
+            return t->made[m];
+        }
+    }
+    return NULL;
+}
+
+/* 0: no memory. */
+static int run_member(retrial *t, uint32_t k)
+{
+    burn_operand operands[BURN_MAX_OPERANDS];
+    burni_storage *storages[BURN_MAX_OPERANDS];
+    const burni_record *r = member_of(t, k);
+    burni_launch launch = r->launch;
+    burni_thread *thread = burni_thread_get();
+    uint32_t n_in = launch.n_in;
+    t->made[k] = thread != NULL ? burni_storage_new(thread, t->stream->device,
+                                                    launch.storages[n_in]->bytes)
+                                : NULL;
+    if (t->made[k] == NULL) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        burni_storage *own = made_before(t, k, r->slots[i]);
+        operands[i] = launch.operands[i];
+        storages[i] = own != NULL ? own : launch.storages[i];
+    }
+    operands[n_in] = launch.operands[n_in];
+    storages[n_in] = t->made[k];
+    launch.operands = operands;
+    launch.storages = storages;
+    launch.moved = 0;
+    launch.dying = 0;
+    return burni_launch_run(t->stream, &launch, operands) == BURN_OK;
+}
+
+static void group_names(const retrial *t, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t k = 0; k < t->group->n_members && used < size; k++) {
+        int n = snprintf(text + used, size - used, "%s%s", k > 0 ? " " : "",
+                         member_of(t, k)->launch.op->def.name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* The group's result beside the member's own. */
+static void compare_result(const retrial *t, uint32_t k)
+{
+    const burni_launch *launch = &member_of(t, k)->launch;
+    burni_storage *storage = launch->storages[launch->n_in];
+    burni_storage *alone = t->made[k];
+    burn_err err = BURN_ERR_INIT;
+    burn_eval_operand got = {0};
+    burn_eval_operand expected = {0};
+    uint64_t position = 0;
+    burni_noted noted;
+    memset(&noted, 0, sizeof(noted));
+    if (launch->check != NULL) {
+        noted = launch->check->operands[launch->n_in];
+    } else {
+        note_operand(&noted, &launch->operands[launch->n_in]);
+    }
+    int failed = burni_check_fetch(&expected, t->stream, alone, &noted, &err) != BURN_OK;
+    if (failed && atomic_load(&alone->state) == BURNI_FAILED) {
+        burni_storage_fail(storage, alone->cause);
+    } else if (!failed &&
+               burni_check_fetch(&got, t->stream, storage, &noted, &err) == BURN_OK &&
+               !burni_check_is_same(&got, &expected, &position)) {
+        char names[112];
+        group_names(t, names, sizeof(names));
+        burni_check_blame_group(t->stream, launch, names, storage, &got, &expected, position);
+    }
+    burni_check_release(&expected);
+    burni_check_release(&got);
+}
+
+void burni_check_group(burni_stream *stream, const burni_batch *batch, const burni_group *group)
+{
+    burni_storage *made[BURN_FUSED_MAX_STEPS] = {NULL};
+    retrial t = {stream, batch, group, made};
+    if (burni_is_dry(stream) || group->n_members > BURN_FUSED_MAX_STEPS) {
+        return;
+    }
+    uint32_t n = 0;
+    while (n < group->n_members && run_member(&t, n)) {
+        n++;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        if (group->members[k].written) {
+            compare_result(&t, k);
+        }
+    }
+    for (uint32_t k = 0; k < group->n_members; k++) {
+        if (made[k] != NULL) {
+            burni_storage_unref(made[k], 1);
+        }
+    }
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
 
 burni_check_counts burni_check_report(void)
 {
-    burni_check_counts counts = {atomic_load(&n_looked_at), atomic_load(&n_compared),
-                                 atomic_load(&n_skipped), atomic_load(&n_wrong)};
-    return counts;
+    burni_check_counts c = {
+        atomic_load(&counts[BURNI_LOOKED_AT]), atomic_load(&counts[BURNI_COMPARED]),
+        atomic_load(&counts[BURNI_SKIPPED]), atomic_load(&counts[BURNI_WRONG])};
+    return c;
 }
 
 void burni_check_finish(void)

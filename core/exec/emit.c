@@ -621,7 +621,9 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
     launch.storages = ops.storages;
     launch.moved = overwritable(e);
     launch.overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
+    launch.check = e->thread->watch != 0 ? burni_note_of(e) : NULL;
     int32_t rc = burni_stream_append(stream, &launch, err);
+    burni_note_unref(launch.check);
     if (rc == BURN_OK && e->n_temporaries == 0 && e->thread->watch == 0 &&
         e->thread->direct == NULL) {
         burni_again_learn(stream, e, &ops, resolved, launch.math);
@@ -644,6 +646,7 @@ static int32_t decompose(burni_emission *e, burn_err *err)
     burni_thread *thread = e->thread;
     burni_frame frame;
     int watched = thread->watch != 0;
+    burni_check *check = watched ? burni_check_begin(e) : NULL;
     if (watched) {
         burni_frame_open(thread, &frame, "", e->op->def.name);
         frame.entry = e->entry_is_new ? e->entry : NULL;
@@ -653,11 +656,10 @@ static int32_t decompose(burni_emission *e, burn_err *err)
     if (watched) {
         burni_frame_close(thread, &frame);
     }
-    if (rc != BURN_OK) {
-        return rc;
-    }
-    rc = burni_trust_expand(e, err);
-    if (rc != BURN_OK) {
+    int expanded = rc == BURN_OK;
+    rc = expanded ? burni_trust_expand(e, err) : rc;
+    burni_check_end(check, e, rc);
+    if (expanded && rc != BURN_OK) {
         drop_outputs(e, e->n_out);
     }
     return rc;
@@ -706,7 +708,6 @@ static int32_t run_watched(burni_emission *e, burn_err *err)
     e->entry = NULL;
     e->entry_is_new = 0;
     burni_explain_part(e->thread, e->op);
-    burni_check *check = burni_check_begin(e);
     int32_t rc = run_op(e, (int)e->taped, err);
     if (rc == BURN_OK && e->op->view) {
         burni_explain_view(e);
@@ -714,7 +715,6 @@ static int32_t run_watched(burni_emission *e, burn_err *err)
     if (rc == BURN_OK && !e->taped) {
         burni_recipe_record(e); /* else the tape has done it */
     }
-    burni_check_end(check, e, rc);
     return rc;
 }
 

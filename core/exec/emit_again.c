@@ -265,6 +265,7 @@ static int32_t launch(burni_stream *stream, const burni_again *a, burni_emission
     launch.math = a->math;
     launch.tag = e->thread->tag;
     launch.origin = e->thread->origin;
+    launch.check = NULL;
     launch.operands = operands;
     launch.storages = storages;
     return burni_stream_append(stream, &launch, NULL);

@@ -323,14 +323,9 @@ void burni_fault_attach(const burni_launch *launch, burni_fault *fault, uint64_t
     }
 }
 
-int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
+int32_t burni_fault_check_on(burni_stream *stream, burni_storage *s, burn_err *err)
 {
-    burni_stream *stream = burni_stream_get(thread, s->device, err);
-    if (stream == NULL) {
-        return BURN_E_NO_MEMORY;
-    }
     int32_t rc = BURN_OK;
-    int locked = burni_stream_lock(stream);
     (void)pthread_mutex_lock(&s->device->fault_lock);
     burni_cause *cause = look(stream, s->fault, err, &rc);
     if (cause != NULL) {
@@ -339,6 +334,17 @@ int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
         rc = cause->code;
     }
     (void)pthread_mutex_unlock(&s->device->fault_lock);
+    return rc;
+}
+
+int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
+{
+    burni_stream *stream = burni_stream_get(thread, s->device, err);
+    if (stream == NULL) {
+        return BURN_E_NO_MEMORY;
+    }
+    int locked = burni_stream_lock(stream);
+    int32_t rc = burni_fault_check_on(stream, s, err);
     burni_stream_unlock(stream, locked);
     return rc;
 }

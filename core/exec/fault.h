@@ -19,6 +19,8 @@ int32_t burni_fault_for_launch(burni_stream *stream, const burni_launch *launch,
 void burni_fault_attach(const burni_launch *launch, burni_fault *fault, uint64_t point);
 /* Looks at the faults of a storage whose point is reached; fails it when one was written. */
 int32_t burni_fault_check(burni_thread *thread, burni_storage *storage, burn_err *err);
+/* The same, asked by a stream that is the caller's own, or locked. */
+int32_t burni_fault_check_on(burni_stream *stream, burni_storage *storage, burn_err *err);
 /* NULL is fine. */
 burni_fault *burni_fault_ref(burni_fault *fault);
 void burni_fault_unref(burni_fault *fault);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/check.h"
 #include "exec/launch.h"
 #include "exec/places.h"
 #include "graph/fused.h"
@@ -433,8 +434,11 @@ int burni_group_bind(const burni_batch *batch, const burni_group *g, burni_group
 static int32_t run_fused(burni_stream *stream, const burni_batch *batch, const burni_group *g)
 {
     burni_group_call call;
-    return burni_group_bind(batch, g, &call) ? burni_launch_try(stream, &call.launch, call.operands)
-                                             : BURN_E_UNSUPPORTED;
+    if (!burni_group_bind(batch, g, &call)) {
+        return BURN_E_UNSUPPORTED;
+    }
+    call.launch.dying = batch->checks ? 0 : call.launch.dying;
+    return burni_launch_try(stream, &call.launch, call.operands);
 }
 
 /* Members that run one by one read inputs when an output of the group is written already. */
@@ -451,6 +455,8 @@ void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni
     int32_t rc = run_fused(stream, batch, group);
     if (rc != BURN_OK) {
         part_places(batch, group);
+    } else if (__builtin_expect(batch->checks != 0, 0)) {
+        burni_check_group(stream, batch, group);
     }
     for (uint32_t k = 0; k < group->n_members; k++) {
         burni_record *r = batch->records[group->members[k].record];

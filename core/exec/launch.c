@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/tag.h"
+#include "exec/check.h"
 #include "exec/dry.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
@@ -529,6 +530,9 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
 int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
 {
     uint64_t vars = 0;
+    if (__builtin_expect(launch->check != NULL, 0)) {
+        return burni_check_run(stream, launch, operands);
+    }
     if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
         return run_dry(stream, launch, 0);
     }
@@ -576,7 +580,7 @@ static int is_short(const burni_stream *stream, const burni_launch *launch)
 {
     uint32_t n_in = launch->n_in;
     if (burni_stream_way(stream) != 0 || launch->n_out != 1 || launch->storages[n_in] == NULL ||
-        (launch->moved | launch->dying | launch->overwrite) != 0 ||
+        (launch->moved | launch->dying | launch->overwrite) != 0 || launch->check != NULL ||
         launch->resolved->workspace_bytes > 0) {
         return 0;
     }

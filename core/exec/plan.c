@@ -789,8 +789,10 @@ burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const
 
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {
-    uint32_t next =
-        burni_places_begin(stream, batch, plan->steps, plan->n_steps, &plan->places);
+    uint32_t next = UINT32_MAX;
+    if (__builtin_expect(!batch->checks, 1)) {
+        next = burni_places_begin(stream, batch, plan->steps, plan->n_steps, &plan->places);
+    }
     for (uint32_t k = 0; k < plan->n_steps; k++) {
         const burni_step *step = &plan->steps[k];
         if (k >= next) {
@@ -803,5 +805,7 @@ void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *
             burni_record_run(stream, batch->slots, batch->records[step->record]);
         }
     }
-    burni_places_end(stream, plan->places);
+    if (!batch->checks) {
+        burni_places_end(stream, plan->places);
+    }
 }

@@ -9,6 +9,7 @@
 #include "exec/record.h"
 
 #include "base/alloc.h"
+#include "exec/check.h"
 #include "exec/launch.h"
 #include "exec/origin.h"
 
@@ -113,6 +114,7 @@ static void hold_shared(const burni_launch *launch)
 {
     burni_resolved_hold(launch->resolved);
     (void)burni_origin_ref(launch->origin);
+    (void)burni_note_ref(launch->check);
 }
 
 /* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
@@ -188,7 +190,9 @@ void burni_record_let_go(burni_record *r)
 {
     burni_resolved_let_go(r->launch.resolved);
     burni_origin_unref(r->launch.origin);
+    burni_note_unref(r->launch.check);
     r->launch.origin = NULL;
+    r->launch.check = NULL;
 }
 
 /* What differs between two calls that are the same link of a sequence. */
@@ -198,6 +202,7 @@ static void refill(burni_record *r, const burni_launch *launch)
     r->launch.resolved = launch->resolved;
     r->launch.tag = launch->tag;
     r->launch.origin = launch->origin;
+    r->launch.check = launch->check;
     r->done = 0;
     for (uint32_t i = 0; i < n; i++) {
         const burn_operand *from = &launch->operands[i];

@@ -30,6 +30,7 @@ typedef struct burni_batch {
     burni_slot *slots;
     uint32_t n; /* records */
     uint32_t n_slots;
+    uint32_t checks; /* some have notes (check.h): no input is overwritten, nothing has a place */
 } burni_batch;
 
 /* A record of a launch that was just added to the stream's sequence, with the slots that it got.

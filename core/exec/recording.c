@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/guard.h"
 
@@ -251,6 +252,7 @@ int32_t burn_replay_begin(burn_device *device, burn_err *err)
     r->stream = stream;
     r->device = device;
     r->serial = atomic_fetch_add(&next_serial, 1) & 0x7fffffffffffu;
+    r->checks = thread->watch & BURNI_CHECKS;
     r->rng_seed = thread->rng_seed;
     r->rng_first = thread->rng_counter;
     r->err.struct_size = sizeof(r->err);

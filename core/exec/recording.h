@@ -88,6 +88,8 @@ struct burn_replay {
     uint32_t n_ports;
     uint32_t n_outputs;
     int32_t failed; /* why it can't be kept: err */
+    uint32_t checks; /* what its launches are checked by (check.h) */
+    uint32_t zero;
     uint64_t serial; /* names of scalars are this recording's own */
     uint64_t rng_seed;
     uint64_t rng_first; /* counters that the step took: from here ... */

@@ -213,7 +213,8 @@ static int32_t bind(burn_replay *r, burn_tensor *const *inputs, burn_tensor *con
 
 static burni_batch batch_of(const burn_replay *r)
 {
-    burni_batch batch = {r->records, r->sequence->slots, r->n_records, r->sequence->n_slots};
+    burni_batch batch = {r->records, r->sequence->slots, r->n_records, r->sequence->n_slots,
+                         r->checks};
     return batch;
 }
 
@@ -268,6 +269,16 @@ static void run_bound(burn_replay *r)
     burni_stream_unlock(r->stream, locked);
 }
 
+/* Launches are looked at as the thread's calls are now. */
+static void renew_checks(burn_replay *r)
+{
+    uint32_t watch = r->thread->watch & BURNI_CHECKS;
+    for (uint32_t k = 0; k < r->n_records && watch != r->checks; k++) {
+        burni_note_renew(&r->records[k]->launch, watch);
+    }
+    r->checks = watch;
+}
+
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 static int32_t make_outputs(const burn_replay *r, burn_tensor **outputs, burn_err *err)
@@ -319,6 +330,7 @@ static int32_t run(burn_replay *r, burn_tensor *const *inputs, burn_tensor **out
         rc = bind(r, inputs, outputs, err);
     }
     if (rc == BURN_OK) {
+        renew_checks(r);
         run_bound(r);
     }
     for (uint32_t k = r->n_vars; k-- > 0;) {
@@ -349,10 +361,6 @@ static int32_t check_run(const burn_replay *r, burn_tensor *const *inputs, uint3
     if (r->thread->capture != NULL) {
         return burni_fail(err, BURN_E_STATE,
                           "replay: a graph is being captured, which sees calls; call the step");
-    }
-    if (burni_checks(r->thread)) {
-        return burni_fail(err, BURN_E_STATE,
-                          "replay: BURN_CHECK looks at calls; call the step, or switch it off");
     }
     if (n_outputs != r->n_outputs) {
         return burni_fail(err, BURN_E_INVALID, "replay: %u outputs wanted, the step has %u",

@@ -241,7 +241,7 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan,
     uint8_t alive[BURNI_MAX_WINDOW];
     uint8_t needed[BURNI_MAX_WINDOW];
     burni_batch batch = {stream->records, stream->sequence->slots, stream->n_records,
-                         stream->sequence->n_slots};
+                         stream->sequence->n_slots, stream->checks};
     burni_records_needed(&batch, count, alive, needed);
     batch.n = count;
     burni_dry_calls(stream, count);
@@ -253,6 +253,7 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan,
     memmove(stream->records, stream->records + count,
             (stream->n_records - count) * sizeof(stream->records[0]));
     stream->n_records -= count;
+    stream->checks = stream->n_records > 0 ? stream->checks : 0;
 }
 
 static void drain(burni_stream *stream, const burni_storage *target)
@@ -345,6 +346,7 @@ static int32_t keep(burni_stream *stream, const burni_launch *launch, const uint
         return rc != BURN_OK ? rc : BURN_E_NO_MEMORY;
     }
     stream->records[stream->n_records++] = r;
+    stream->checks |= launch->check != NULL;
     if (launch->op->def.effect == BURN_EFFECT_HOST) {
         run_records(stream, stream->n_records, 1, NULL);
     }

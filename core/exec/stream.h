@@ -21,6 +21,8 @@
 #define BURNI_MAX_WINDOW 1024
 #define BURNI_WINDOW_AUTO 0 /* calls of a known sequence wait, others run at once */
 
+typedef struct burni_note burni_note; /* check.h */
+
 /* A call that is ready but for memory: `operands[i]` describes, `storages[i]` will hold. */
 typedef struct burni_launch {
     const burni_op *op;
@@ -36,6 +38,7 @@ typedef struct burni_launch {
     uint32_t waited;    /* it is a record's: its outputs are promised */
     uint64_t tag;
     struct burni_origin *origin; /* the call that was decomposed into this one, or NULL */
+    burni_note *check; /* what its results are checked by (check.h), or NULL */
     burn_operand *operands;
     burni_storage **storages; /* NULL for immediates and absent operands */
 } burni_launch;
@@ -81,7 +84,7 @@ typedef struct burni_stream {
     uint32_t zero;
     struct burni_lane *_Atomic lane; /* of whoever takes times (profile.h), or NULL */
     uint32_t defers; /* in window auto: calls wait; the owner's own */
-    uint32_t zero_two;
+    uint32_t checks; /* some record that waits has a note: inputs of a group stay as they are */
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records[BURNI_RECORD_CLASSES];
     struct burni_again *again[BURNI_AGAIN]; /* emit_again.c */

@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "exec/dry.h"
-#include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/explain.h"
 #include "exec/guard.h"
@@ -192,9 +191,7 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
     if (stream == NULL) {
         return err->code;
     }
-    burni_recording_refuse(thread, burni_checks(thread)
-                                       ? "BURN_CHECK reads the result of each call"
-                                       : "it reads a tensor, on which what comes next may depend");
+    burni_recording_refuse(thread, "it reads a tensor, on which what comes next may depend");
     burni_stream_cut_for(stream, s);
     uint64_t offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
     uint64_t point = 0;
@@ -212,6 +209,37 @@ static int32_t read_bytes(burni_thread *thread, const burn_tensor *t, void *out,
         rc = burni_stream_wait(stream, point, err);
     }
     return rc;
+}
+
+/* What another stream is given to do to the storage. */
+static int32_t wait_for_writer(const burni_stream *stream, const burni_storage *s, burn_err *err)
+{
+    const burni_stream *writer = s->writer;
+    int is_foreign = !stream->device->synchronous && writer != NULL && writer != stream &&
+                     atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_SUBMITTED;
+    return is_foreign ? burni_stream_wait(writer, s->write_point, err) : BURN_OK;
+}
+
+int32_t burni_fetch(burni_stream *stream, burni_storage *s, uint64_t offset, void *out,
+                    uint64_t bytes, burn_err *err)
+{
+    uint64_t point = 0;
+    int done = 0;
+    int32_t rc = BURN_OK;
+    while (rc == BURN_OK && !done) {
+        uint64_t is_var = burni_is_var(s) != 0;
+        rc = wait_for_writer(stream, s, err);
+        burni_guard_enter(&s, is_var);
+        /* A variable's value may have moved to a copy meanwhile: that one is waited for. */
+        done = !is_var || burni_is_var(s);
+        if (rc == BURN_OK && done && s->host != NULL && stream->device->synchronous) {
+            memcpy(out, (char *)s->host + offset, bytes);
+        } else if (rc == BURN_OK && done) {
+            rc = queue_read(stream, s, offset, out, bytes, &point, err);
+        }
+        burni_guard_leave(&s, is_var);
+    }
+    return rc == BURN_OK && point > 0 ? burni_stream_wait(stream, point, err) : rc;
 }
 
 int32_t burni_download(burni_thread *thread, const burn_tensor *t, void *out, uint64_t bytes,
