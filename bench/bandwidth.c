@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "roof.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,11 @@
 
 enum { SLICE_STEP = 64 /* elements: slices start on a multiple of 256 bytes */ };
 
+/* The arrays start differently far behind a page: a load that lies a multiple of 4 KiB from a store
+ * just before it waits for that store, which costs a third where all is in level 2. */
+enum { STAGGER = 1344 / 4 /* elements, whole lines */ };
+
+static float *memory[3];
 static float *arrays[3];
 static int64_t array_elements;
 
@@ -206,7 +212,8 @@ static double pass_over_slice(int index, void *user)
 void bench_bandwidth_free(void)
 {
     for (int i = 0; i < 3; i++) {
-        free(arrays[i]);
+        free(memory[i]);
+        memory[i] = NULL;
         arrays[i] = NULL;
     }
     array_elements = 0;
@@ -219,18 +226,54 @@ static int use_arrays(int64_t elements)
     }
     bench_bandwidth_free();
     const size_t huge_page = (size_t)2 << 20;
-    size_t bytes = ((size_t)elements * sizeof(float) + huge_page - 1) / huge_page * huge_page;
+    size_t bytes = ((size_t)elements + 2 * STAGGER) * sizeof(float);
+    bytes = (bytes + huge_page - 1) / huge_page * huge_page;
     for (int i = 0; i < 3; i++) {
-        arrays[i] = aligned_alloc(huge_page, bytes);
-        if (arrays[i] == NULL) {
+        memory[i] = aligned_alloc(huge_page, bytes);
+        if (memory[i] == NULL) {
             bench_bandwidth_free();
             return -1;
         }
-        (void)madvise(arrays[i], bytes, MADV_HUGEPAGE);
-        memset(arrays[i], 0, bytes);
+        (void)madvise(memory[i], bytes, MADV_HUGEPAGE);
+        memset(memory[i], 0, bytes);
+        arrays[i] = memory[i] + (ptrdiff_t)i * STAGGER;
     }
     array_elements = elements;
     return 0;
+}
+
+/* What the last measurement was of, and the stores that were faster there. */
+static struct {
+    enum bench_traffic traffic;
+    int threads;
+    int64_t elements;
+    int streaming;
+} chosen = {BENCH_READ, 0, 0, 0};
+
+/*
+ * The better kind of stores, found out once: were it the better of two runs each time, chance would
+ * make the limit better than it is.
+ */
+static int pick_stores(struct pass *pass)
+{
+    double rate[2] = {0, 0};
+    if (pick_loops(pass->traffic)->streaming == NULL) {
+        return 0;
+    }
+    if (chosen.traffic == pass->traffic && chosen.threads == pass->threads &&
+        chosen.elements == array_elements) {
+        return chosen.streaming;
+    }
+    for (int turn = 0; turn < 6; turn++) {
+        pass->streaming = turn % 2;
+        double found = bench_on_threads(pass->threads, pass_over_slice, pass);
+        rate[turn % 2] = found > rate[turn % 2] ? found : rate[turn % 2];
+    }
+    chosen.traffic = pass->traffic;
+    chosen.threads = pass->threads;
+    chosen.elements = array_elements;
+    chosen.streaming = rate[1] > rate[0];
+    return chosen.streaming;
 }
 
 double bench_bandwidth(enum bench_traffic traffic, int64_t elements, int threads, double seconds)
@@ -238,13 +281,8 @@ double bench_bandwidth(enum bench_traffic traffic, int64_t elements, int threads
     if (use_arrays(elements) != 0) {
         return -1;
     }
-    int kinds = pick_loops(traffic)->streaming != NULL ? 2 : 1;
-    struct pass pass = {traffic, threads, 0, seconds / kinds};
-    double best = bench_on_threads(threads, pass_over_slice, &pass);
-    if (kinds == 2) {
-        pass.streaming = 1;
-        double streaming = bench_on_threads(threads, pass_over_slice, &pass);
-        best = streaming > best ? streaming : best;
-    }
-    return best;
+    struct pass pass = {traffic, threads, 0, seconds / 3};
+    pass.streaming = pick_stores(&pass);
+    pass.seconds = seconds;
+    return bench_on_threads(threads, pass_over_slice, &pass);
 }

@@ -214,13 +214,17 @@ static double time_round(struct bench_side *side, double seconds, char *note, si
     return per_iteration;
 }
 
-/* The least time that one iteration can take on this machine, measured now. */
+/* The least time that one iteration can take on this machine, measured now, for as long as the
+ * sides run: a shorter look would be disturbed less often. */
 static double time_limit(struct bench_setup *setup, const struct bench_row *row)
 {
     int threads = row_threads(setup, row);
-    double seconds = setup->seconds / 4;
+    double seconds = setup->seconds;
     if (row->limit == BENCH_NO_LIMIT) {
         return (double)NAN;
+    }
+    if (row->flops > 0 && row->bytes > 0) {
+        seconds /= 2;
     }
     double limit = 0;
     if (row->flops > 0) {
@@ -260,9 +264,9 @@ static void add_round(struct bench_setup *setup, const struct bench_row *row,
         } else if (is_ours) {
             samples->ours[i] = time_round(&setup->ours, setup->seconds, note, note_size);
         } else if (row->peer == BENCH_SLEEF) {
-            samples->peer[i] = bench_sleef(row->case_name, row->arg, setup->seconds / 4);
+            samples->peer[i] = bench_sleef(row->case_name, row->arg, setup->seconds);
         } else if (row->peer == BENCH_OPENBLAS) {
-            samples->peer[i] = bench_openblas(row->arg, setup->seconds / 4);
+            samples->peer[i] = bench_openblas(row->arg, setup->seconds);
         } else if (peer != NULL) {
             samples->peer[i] = time_round(peer, setup->seconds, note, note_size);
         }

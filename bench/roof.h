@@ -25,8 +25,9 @@ enum bench_traffic { BENCH_READ_READ_WRITE, BENCH_READ_WRITE, BENCH_READ };
 double bench_traffic_bytes(enum bench_traffic traffic);
 
 /* A loop with that traffic over arrays of that many f32 elements in all, split over the threads;
- * bytes/s. The better of ordinary and streaming stores. The arrays stay allocated until another
- * size is asked for, or bench_bandwidth_free. Negative when there is no memory. */
+ * bytes/s. Stores are ordinary or streaming, whichever was faster at first. The arrays stay
+ * allocated until another size is asked for, or bench_bandwidth_free. Negative when there is no
+ * memory. */
 double bench_bandwidth(enum bench_traffic traffic, int64_t elements, int threads, double seconds);
 void bench_bandwidth_free(void);
 

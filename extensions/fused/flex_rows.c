@@ -16,6 +16,12 @@
 /* Elements of a piece that is worth a thread. */
 enum { GRAIN = 16384 };
 
+/* From how many bytes of operands and results on, results go past the caches, as the backend's own
+ * ops do it: it saves the reading of what is written over. Elements of what is made at a time; of a
+ * piece, which is long, since at the start of each memory idles. */
+static const int64_t STREAM_BYTES = (int64_t)48 << 20;
+enum { STREAM_TILE = 256, STREAM_ROW = 4096, STREAM_GRAIN = 1 << 19 };
+
 /* ---- services -------------------------------------------------------------------------------- */
 
 static const fused_loops *const loops_by_isa[] = {
@@ -48,6 +54,30 @@ static int64_t count_of(const burn_operand *x)
         n *= x->dims[d];
     }
     return n;
+}
+
+/* Asks memory for what will be read soon; beyond the end of an array this does nothing. */
+static void fetch(const float *from, int64_t n)
+{
+    for (int64_t k = 0; k < n; k += 16) {
+        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)k * sizeof(float)));
+    }
+}
+
+/* Large, and over none of the `n_in` operands of the result's size. */
+static int goes_past_caches(const burn_call *call, const fused_loops *loops, uint32_t n_in,
+                            const burn_operand *out)
+{
+    int64_t bytes = count_of(out) * (int64_t)sizeof(float) * (n_in + 1);
+    if (out->dtype != BURN_F32 || loops->stream == NULL || bytes <= STREAM_BYTES) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < n_in; i++) {
+        if (burn_call_operand(call, i)->data == out->data) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /* ---- matmul_bias ----------------------------------------------------------------------------- */
@@ -148,6 +178,20 @@ static void BURN_CALL swiglu_range(void *user, int64_t begin, int64_t end)
                      (const float *)p->in[1] + begin, end - begin);
 }
 
+static void BURN_CALL swiglu_far_range(void *user, int64_t begin, int64_t end)
+{
+    const pieces *p = (const pieces *)user;
+    _Alignas(4096) float made[STREAM_TILE];
+    for (int64_t k = begin; k < end; k += STREAM_TILE) {
+        int64_t n = end - k < STREAM_TILE ? end - k : STREAM_TILE;
+        fetch((const float *)p->in[0] + k + STREAM_TILE, STREAM_TILE);
+        fetch((const float *)p->in[1] + k + STREAM_TILE, STREAM_TILE);
+        p->loops->swiglu(made, (const float *)p->in[0] + k, (const float *)p->in[1] + k, n);
+        p->loops->stream((float *)p->out[0] + k, made, n);
+    }
+    p->loops->flushed();
+}
+
 static void BURN_CALL swiglu_range_f64(void *user, int64_t begin, int64_t end)
 {
     const pieces *p = (const pieces *)user;
@@ -168,10 +212,15 @@ static int32_t BURN_CALL launch_swiglu(const burn_call *call)
     p.out[0] = out->data;
     int64_t n = count_of(out);
     burn_flex_range_fn fn = out->dtype == BURN_F32 ? swiglu_range : swiglu_range_f64;
+    int64_t grain = GRAIN;
+    if (goes_past_caches(call, p.loops, 2, out)) {
+        fn = swiglu_far_range;
+        grain = STREAM_GRAIN;
+    }
     if (n <= GRAIN) {
         fn(&p, 0, n);
     } else {
-        flex->parallel_for(n, GRAIN, fn, &p);
+        flex->parallel_for(n, grain, fn, &p);
     }
     return BURN_OK;
 }
@@ -187,6 +236,20 @@ static void BURN_CALL norm_range(void *user, int64_t begin, int64_t end)
                            (const float *)p->in[1] + at, (const float *)p->in[2],
                            (const float *)p->in[3], p->eps, p->row);
     }
+}
+
+/* Rows of at most STREAM_ROW elements. */
+static void BURN_CALL norm_far_range(void *user, int64_t begin, int64_t end)
+{
+    const pieces *p = (const pieces *)user;
+    _Alignas(4096) float made[STREAM_ROW];
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = i * p->row;
+        p->loops->add_norm(made, (const float *)p->in[0] + at, (const float *)p->in[1] + at,
+                           (const float *)p->in[2], (const float *)p->in[3], p->eps, p->row);
+        p->loops->stream((float *)p->out[0] + at, made, p->row);
+    }
+    p->loops->flushed();
 }
 
 static void BURN_CALL norm_range_f64(void *user, int64_t begin, int64_t end)
@@ -214,8 +277,12 @@ static int32_t BURN_CALL launch_norm(const burn_call *call)
     int64_t n = count_of(out);
     if (n > 0) {
         int64_t grain = GRAIN / p.row > 0 ? GRAIN / p.row : 1;
-        flex->parallel_for(n / p.row, grain, out->dtype == BURN_F32 ? norm_range : norm_range_f64,
-                           &p);
+        burn_flex_range_fn fn = out->dtype == BURN_F32 ? norm_range : norm_range_f64;
+        if (p.row <= STREAM_ROW && goes_past_caches(call, p.loops, 2, out)) {
+            fn = norm_far_range;
+            grain = STREAM_GRAIN / p.row;
+        }
+        flex->parallel_for(n / p.row, grain, fn, &p);
     }
     return BURN_OK;
 }

@@ -4,7 +4,7 @@
  *
  * loops_tmpl.c is compiled once per set and defines one fused_loops each; flex_rows.c picks the one
  * that the backend says it uses. A loop runs over dense arrays on one thread and knows no shape.
- * The output may be one of the inputs.
+ * The output may be one of the inputs, but for rows that are asked for as not to stay in the caches.
  */
 #ifndef BURN_EXTENSIONS_FUSED_LOOPS_H
 #define BURN_EXTENSIONS_FUSED_LOOPS_H
@@ -24,7 +24,7 @@ typedef struct fused_loops {
     void (*gelu)(float *c, int64_t ld, int64_t rows, int64_t cols);
     void (*gelu_tanh)(float *c, int64_t ld, int64_t rows, int64_t cols);
     void (*swiglu)(float *out, const float *gate, const float *up, int64_t n);
-    /* One row: the layer norm of x + y. */
+    /* One row: the layer norm of x + y. The rows behind x and y are asked for meanwhile. */
     void (*add_norm)(float *out, const float *x, const float *y, const float *gamma,
                      const float *beta, double eps, int64_t n);
     void (*add_norm_f64)(double *out, const double *x, const double *y, const double *gamma,
@@ -34,6 +34,9 @@ typedef struct fused_loops {
                  const float *grad, const fused_lion *a, int64_t n);
     void (*lion_f64)(double *param, double *m, const double *from_param, const double *from_m,
                      const double *grad, const fused_lion *a, int64_t n);
+    /* Copies past the caches; `flushed` before others may look. NULL where the set has no way. */
+    void (*stream)(float *out, const float *from, int64_t n);
+    void (*flushed)(void);
 } fused_loops;
 
 extern const fused_loops fused_loops_baseline;

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -246,12 +246,14 @@ INLINE double add_row(float *out, const float *x, const float *y, int64_t n)
     return total;
 }
 
-INLINE double sum_squares(const float *x, double mean, int64_t n)
+/* `next` is what will be read when this row is done. */
+INLINE double sum_squares(const float *x, double mean, int64_t n, const float *next)
 {
     doubles a = {0.0};
     doubles b = {0.0};
     int64_t k = 0;
     for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
+        __builtin_prefetch(next + k);
         doubles p = widen(load(x + k)) - mean;
         doubles q = widen(load(x + k + WIDTH)) - mean;
         a += p * p;
@@ -269,10 +271,11 @@ static void add_norm(float *out, const float *x, const float *y, const float *ga
                      const float *beta, double eps, int64_t n)
 {
     double mean = add_row(out, x, y, n) / (double)n;
-    double variance = sum_squares(out, mean, n) / (double)n;
+    double variance = sum_squares(out, mean, n, x + n) / (double)n;
     double scale = 1.0 / sqrt(variance + eps);
     int64_t k = 0;
     for (; k + WIDTH <= n; k += WIDTH) {
+        __builtin_prefetch(y + n + k);
         floats normal = narrow((widen(load(out + k)) - mean) * scale);
         store(out + k, normal * load(gamma + k) + load(beta + k));
     }
@@ -300,6 +303,44 @@ static void add_norm_f64(double *out, const double *x, const double *y, const do
     }
 }
 
+/* ---- past the caches ------------------------------------------------------------------------- */
+
+#if defined(__SSE2__)
+
+/* A line of memory at a time: one that is written in pieces costs several trips. */
+static void stream(float *out, const float *from, int64_t n)
+{
+    enum { LINE = 16 };
+    int64_t k = 0;
+    for (; k < n && ((uintptr_t)(out + k) & 63) != 0; k++) {
+        out[k] = from[k];
+    }
+    for (; k + LINE <= n; k += LINE) {
+#if defined(__AVX512F__)
+        _mm512_stream_ps(out + k, _mm512_loadu_ps(from + k));
+#else
+        for (int64_t i = k; i < k + LINE; i += 4) {
+            _mm_stream_ps(out + i, _mm_loadu_ps(from + i));
+        }
+#endif
+    }
+    for (; k < n; k++) {
+        out[k] = from[k];
+    }
+}
+
+static void flushed(void)
+{
+    _mm_sfence();
+}
+
+#define STREAM stream
+#define FLUSHED flushed
+#else
+#define STREAM NULL
+#define FLUSHED NULL
+#endif
+
 const fused_loops JOIN(fused_loops_, ISA) = {
     .relu = relu,
     .gelu = gelu,
@@ -309,4 +350,6 @@ const fused_loops JOIN(fused_loops_, ISA) = {
     .add_norm_f64 = add_norm_f64,
     .lion = lion,
     .lion_f64 = lion_f64,
+    .stream = STREAM,
+    .flushed = FLUSHED,
 };

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* Bytes that a tile's buffers should have together, so that operands find room in the cache too. */
-enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 2048, STREAM_TILE = 512 };
+enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 1024, FAR_TILE = 512 };
 /* Operands of that size come from beyond the second cache. */
 enum { FETCH_BYTES = 1 << 20 };
 /* Transposed operands of that many bytes, with lines so long, are left to the single ops. */
@@ -464,7 +464,7 @@ static uint64_t free_tile(const flex_fused_job *job)
 {
     const flex_fused *f = job->f;
     uint64_t room = CACHE_BYTES / ((f->n_slots > 0 ? f->n_slots : 1u) * (uint64_t)f->slot_size);
-    uint64_t most = job->stream ? STREAM_TILE : MOST_TILE;
+    uint64_t most = job->fetch ? FAR_TILE : MOST_TILE;
     uint64_t tile = most;
     while (tile > room && tile > LEAST_TILE) {
         tile /= 2;

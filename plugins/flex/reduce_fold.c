@@ -45,7 +45,7 @@ static void fold_f32_sum_wide(flex_acc *acc, const void *x, uint64_t n)
     acc->seen += (int64_t)n;
 }
 
-static void fold_f32_extreme(flex_acc *acc, const float *x, uint64_t n, int largest)
+static void fold_f32_extreme(flex_acc *acc, const float *x, uint64_t n, int largest, int where)
 {
     if (n == 0 || acc->is_nan) {
         acc->seen += (int64_t)n;
@@ -58,7 +58,7 @@ static void fold_f32_extreme(flex_acc *acc, const float *x, uint64_t n, int larg
                  (largest ? (double)best > acc->f : (double)best < acc->f);
     if (better) {
         uint64_t i = 0;
-        while (i + 1 < n && (is_nan ? x[i] == x[i] : x[i] != best)) {
+        while (where && i + 1 < n && (is_nan ? x[i] == x[i] : x[i] != best)) {
             i++;
         }
         acc->f = (double)best;
@@ -68,14 +68,25 @@ static void fold_f32_extreme(flex_acc *acc, const float *x, uint64_t n, int larg
     acc->seen += (int64_t)n;
 }
 
+/* Where the extreme is, takes as long to find as the extreme: only what asks for it looks. */
 static void fold_f32_max(flex_acc *acc, const void *x, uint64_t n)
 {
-    fold_f32_extreme(acc, x, n, 1);
+    fold_f32_extreme(acc, x, n, 1, 0);
 }
 
 static void fold_f32_min(flex_acc *acc, const void *x, uint64_t n)
 {
-    fold_f32_extreme(acc, x, n, 0);
+    fold_f32_extreme(acc, x, n, 0, 0);
+}
+
+static void fold_f32_argmax(flex_acc *acc, const void *x, uint64_t n)
+{
+    fold_f32_extreme(acc, x, n, 1, 1);
+}
+
+static void fold_f32_argmin(flex_acc *acc, const void *x, uint64_t n)
+{
+    fold_f32_extreme(acc, x, n, 0, 1);
 }
 
 static void fold_f32_squares(flex_acc *acc, const void *x, uint64_t n)
@@ -93,7 +104,7 @@ static void fold_f32_exps(flex_acc *acc, const void *x, uint64_t n)
 static const flex_fold_fn f32_folds[FLEX_N_REDUCE] = {
     [FLEX_R_SUM] = fold_f32_sum,         [FLEX_R_MEAN] = fold_f32_sum_wide,
     [FLEX_R_MAX] = fold_f32_max,         [FLEX_R_MIN] = fold_f32_min,
-    [FLEX_R_ARGMAX] = fold_f32_max,      [FLEX_R_ARGMIN] = fold_f32_min,
+    [FLEX_R_ARGMAX] = fold_f32_argmax,   [FLEX_R_ARGMIN] = fold_f32_argmin,
     [FLEX_R_SQUARES] = fold_f32_squares, [FLEX_R_EXPS] = fold_f32_exps,
 };
 

@@ -99,7 +99,9 @@ void flex_stream(void *out, const void *in, uint64_t bytes)
     const char *x = in;
     uint64_t head = (LINE - ((uintptr_t)z & (LINE - 1))) & (LINE - 1);
     head = head < bytes ? head : bytes;
-    memcpy(z, x, head);
+    if (head > 0) {
+        memcpy(z, x, head);
+    }
     uint64_t lines = (bytes - head) / LINE * LINE;
 #if defined(FLEX_HAS_X86_KERNELS)
     if (flex_isa == FLEX_ISA_AVX512) {
@@ -110,7 +112,9 @@ void flex_stream(void *out, const void *in, uint64_t bytes)
 #else
     stream_lines(z + head, x + head, lines);
 #endif
-    memcpy(z + head + lines, x + head + lines, bytes - head - lines);
+    if (head + lines < bytes) {
+        memcpy(z + head + lines, x + head + lines, bytes - head - lines);
+    }
 }
 
 void flex_stream_end(void)

@@ -16,7 +16,7 @@
 enum { LONG_ROW = 64, BLOCK_ROWS = 16, BLOCK_COLUMNS = 64 };
 
 /* Streamed tiles are short, so that reading the next one begins while this one is written. */
-enum { STREAM_TILE = 128, STREAM_AHEAD = 512 };
+enum { STREAM_TILE = 256 };
 
 /* One copier per element size; the strided loops are what matters here. */
 static void copy_1(uint8_t *z, const uint8_t *x, int64_t stride, int64_t n)
@@ -242,7 +242,7 @@ static uint64_t run_tile(const flex_job *job, tile_buffers *buffers, uint64_t at
         in[i] = tile_source(job, i, buffers, (int64_t)at, (int64_t)n, one_row);
     }
     if (job->stream) {
-        fetch_ahead(job, at + STREAM_AHEAD, n);
+        fetch_ahead(job, at + n, n);
     }
     char *out = job->out + at * job->out_size;
     char *last = job->stream ? buffers->last : out;
@@ -317,6 +317,41 @@ static uint64_t run_tiles(const flex_job *job, uint64_t lo, uint64_t hi, uint32_
     return hi;
 }
 
+/* Where the loop finds source i at a position of a dense job; the tile after it is asked for. */
+static const void *dense_source(const flex_source *s, uint64_t at)
+{
+    if (s->scalar) {
+        return s->data;
+    }
+    const char *x = s->data + at * s->size;
+    flex_fetch((const void *)((uintptr_t)x + STREAM_TILE * s->size), STREAM_TILE * s->size);
+    return x;
+}
+
+/*
+ * Dense operands whose results go past the caches. The buffer starts a page, so how its lines lie
+ * to those of the operands does not change from process to process: a load waits for a store that
+ * is a multiple of 4 KiB away.
+ */
+static uint64_t run_dense_stream(const flex_job *job, uint64_t lo, uint64_t hi, uint32_t mode)
+{
+    _Alignas(4096) char buffer[STREAM_TILE * 8];
+    const void *in[FLEX_MAX_SOURCES] = {NULL, NULL, NULL};
+    uint64_t n = STREAM_TILE;
+    for (uint64_t at = lo; at < hi; at += n) {
+        n = hi - at < n ? hi - at : n;
+        for (uint32_t i = 0; i < job->n_src; i++) {
+            in[i] = dense_source(&job->src[i], at);
+        }
+        uint64_t done = job->loop(job, buffer, in, n, mode);
+        flex_stream(job->out + at * job->out_size, buffer, done * job->out_size);
+        if (done < n) {
+            return at + done;
+        }
+    }
+    return hi;
+}
+
 /* Elements lo .. hi - 1. Returns hi, or the first position without an answer. */
 static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
 {
@@ -329,7 +364,8 @@ static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
     if (job->all_dense && !job->stream) {
         return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
     }
-    uint64_t end = run_tiles(job, lo, hi, mode);
+    uint64_t end = job->all_dense ? run_dense_stream(job, lo, hi, mode)
+                                  : run_tiles(job, lo, hi, mode);
     if (job->stream) {
         flex_stream_end();
     }

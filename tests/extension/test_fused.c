@@ -19,6 +19,7 @@
 #include <burn/ops.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static burn_device *device;
@@ -202,6 +203,59 @@ static void broadcast_operands_and_wrong_ones(void **state)
     (void)burn_sync(device, NULL);
 }
 
+/* ---- results that are too large for caches ---------------------------------------------------- */
+
+enum { ROWS = 4409, ROW = 1003, SOME = 487 };
+
+static burn_tensor *large_swiglu(burn_tensor *x, burn_tensor *y, burn_tensor *gamma)
+{
+    (void)gamma;
+    return burn_fused_swiglu(x, y);
+}
+
+static burn_tensor *large_norm(burn_tensor *x, burn_tensor *y, burn_tensor *gamma)
+{
+    return burn_fused_add_layer_norm(x, y, gamma, gamma, 1, 1e-5);
+}
+
+static burn_tensor *rows_of(burn_tensor *x, int64_t first, int64_t end)
+{
+    return burn_copy(burn_slice(x, 0, first, end, 1));
+}
+
+/* All rows at once, more than 48 MiB, and some at a time: the same bits. */
+static void check_large(burn_tensor *(*op)(burn_tensor *, burn_tensor *, burn_tensor *))
+{
+    burn_err err = BURN_ERR_INIT;
+    const int64_t dims[2] = {ROWS, ROW};
+    float *all = malloc(sizeof(float) * ROWS * ROW);
+    float *some = malloc(sizeof(float) * SOME * ROW);
+    assert_non_null(all);
+    assert_non_null(some);
+    burn_scope_begin();
+    burn_tensor *x = burn_random_normal(device, BURN_F32, 2, dims);
+    burn_tensor *y = burn_random_normal(device, BURN_F32, 2, dims);
+    burn_tensor *gamma = burn_random_normal(device, BURN_F32, 1, dims + 1);
+    assert_int_equal(burn_read(op(x, y, gamma), all, sizeof(float) * ROWS * ROW, &err), BURN_OK);
+    for (int64_t at = 0; at < ROWS; at += SOME) {
+        int64_t end = at + SOME < ROWS ? at + SOME : ROWS;
+        size_t bytes = sizeof(float) * (size_t)(end - at) * ROW;
+        burn_tensor *z = op(rows_of(x, at, end), rows_of(y, at, end), gamma);
+        assert_int_equal(burn_read(z, some, bytes, &err), BURN_OK);
+        assert_memory_equal(some, all + at * ROW, bytes);
+    }
+    burn_scope_end();
+    free(some);
+    free(all);
+}
+
+static void large_results_have_the_bits_of_small_ones(void **state)
+{
+    (void)state;
+    check_large(large_swiglu);
+    check_large(large_norm);
+}
+
 int main(int argc, char **argv)
 {
     burn_err err = BURN_ERR_INIT;
@@ -219,6 +273,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lion_moves_by_the_sign),
         cmocka_unit_test(B212_lion_decays_and_moves),
         cmocka_unit_test(broadcast_operands_and_wrong_ones),
+        cmocka_unit_test(large_results_have_the_bits_of_small_ones),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     burn_shutdown();
