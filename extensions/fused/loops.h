@@ -4,7 +4,7 @@
  *
  * loops_tmpl.c is compiled once per set and defines one fused_loops each; flex_rows.c picks the one
  * that the backend says it uses. A loop runs over dense arrays on one thread and knows no shape.
- * The output may be one of the inputs, but for rows that are asked for as not to stay in the caches.
+ * The output may be one of the inputs, except for what goes past the caches.
  */
 #ifndef BURN_EXTENSIONS_FUSED_LOOPS_H
 #define BURN_EXTENSIONS_FUSED_LOOPS_H

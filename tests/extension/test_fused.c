@@ -203,7 +203,7 @@ static void broadcast_operands_and_wrong_ones(void **state)
     (void)burn_sync(device, NULL);
 }
 
-/* ---- results that are too large for caches ---------------------------------------------------- */
+/* ---- results that are too large for caches --------------------------------------------------- */
 
 enum { ROWS = 4409, ROW = 1003, SOME = 487 };
 
