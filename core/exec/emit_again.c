@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "exec/emit_private.h"
+#include "exec/follow.h"
 
 #include <string.h>
 
@@ -37,6 +38,7 @@ struct burni_again {
     uint32_t math;
     uint32_t attrs_size;
     uint32_t zero;
+    uint64_t form; /* its number, told apart from those of emit_fast.c */
     remembered shapes[MAX_OPERANDS]; /* of inputs, then outputs */
     burn_operand operands[MAX_OPERANDS];
     int64_t dims[MAX_OPERANDS][BURN_MAX_RANK]; /* as a row sees them */
@@ -134,6 +136,7 @@ void burni_again_learn(burni_stream *stream, const burni_emission *e, const burn
     a->n_out = e->n_out;
     a->math = math;
     a->attrs_size = e->attrs_size;
+    a->form = UINT64_C(1) << 63 | ++stream->n_forms;
     if (e->attrs_size > 0) {
         memcpy(a->attrs, e->attrs, e->attrs_size);
     }
@@ -266,9 +269,19 @@ static int32_t launch(burni_stream *stream, const burni_again *a, burni_emission
     launch.tag = e->thread->tag;
     launch.origin = e->thread->origin;
     launch.check = NULL;
+    launch.form = a->form;
     launch.operands = operands;
     launch.storages = storages;
     return burni_stream_append(stream, &launch, NULL);
+}
+
+static int follow(burni_stream *stream, const burni_again *a, const burni_emission *e)
+{
+    if (!burni_follows(stream)) {
+        return 0;
+    }
+    burni_form form = {a->op, a->resolved, a->form, 0, a->n_in, a->n_out, e->in, e->out, NULL};
+    return burni_follow(stream, &form);
 }
 
 int burni_emit_again(burni_emission *e)
@@ -299,7 +312,7 @@ int burni_emit_again(burni_emission *e)
         describe(e, a);
         taped = burni_wants_tape(e);
     }
-    int fine = launch(stream, a, e) == BURN_OK;
+    int fine = follow(stream, a, e) || launch(stream, a, e) == BURN_OK;
     if (fine && taped) {
         burn_err err = BURN_ERR_INIT;
         fine = burni_tape(e, &err) == BURN_OK;

@@ -7,6 +7,7 @@
  * that is not known yet) makes it answer 0 before anything was changed, and emit.c does the call.
  */
 #include "exec/emit_private.h"
+#include "exec/follow.h"
 #include "exec/rows.h"
 
 #include <string.h>
@@ -336,6 +337,13 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
             return 0;
         }
     }
+    if (burni_follows(stream)) {
+        burni_form form = {op, fast->resolved, fast->key, n, n_in, 1, in, &t, immediates};
+        if (burni_follow(stream, &form)) {
+            out[0] = t;
+            return 1;
+        }
+    }
     burn_operand operands[BURNI_FAST_IN + 1];
     burni_storage *storages[BURNI_FAST_IN + 1];
     launch_operands(fast, in, n_in, &n, immediates, operands, storages);
@@ -346,6 +354,8 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
                            .n_out = 1,
                            .tag = thread->tag,
                            .origin = thread->origin,
+                           .form = fast->key,
+                           .extent = n,
                            .operands = operands,
                            .storages = storages};
     if (burni_stream_append(stream, &launch, NULL) != BURN_OK) {

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-static const size_t class_bytes[BURNI_RECORD_CLASSES] = {512, 1600};
+static const size_t class_bytes[BURNI_RECORD_CLASSES] = {640, 1600};
 
 static size_t record_size(const burni_launch *launch)
 {
@@ -34,6 +34,9 @@ static burni_record *record_memory(burni_stream *stream, size_t size)
     uint32_t klass = 0;
     while (klass < BURNI_RECORD_CLASSES && size > class_bytes[klass]) {
         klass++;
+    }
+    if (stream == NULL) {
+        klass = BURNI_RECORD_CLASSES;
     }
     burni_record *r = klass < BURNI_RECORD_CLASSES ? stream->free_records[klass] : NULL;
     if (r != NULL) {
@@ -57,17 +60,38 @@ static void recycle(burni_stream *stream, burni_record *r)
     }
 }
 
-/* It may serve again as the same link of a sequence, most of which is in it already. */
+static burni_record **set_of(burni_stream *stream, uint64_t chain)
+{
+    return stream->spent[chain % BURNI_SPENT_SETS];
+}
+
+/* It may serve again as the same link of a sequence, most of which is in it already: it keeps its
+ * row till then. */
 void burni_record_free(burni_stream *stream, burni_record *r)
 {
-    burni_record **place = &stream->spent[r->chain % BURNI_SPENT];
-    burni_record *other = r->kept ? r : *place;
-    if (!r->kept) {
-        *place = r;
+    if (r->kept) {
+        recycle(stream, r);
+        return;
     }
-    if (other != NULL) {
-        recycle(stream, other);
+    burni_record **set = set_of(stream, r->chain);
+    uint32_t way = 0;
+    while (way + 1 < BURNI_SPENT_WAYS && set[way] != NULL) {
+        way++;
     }
+    if (set[way] != NULL) {
+        way = (uint32_t)(r->chain >> 32) % BURNI_SPENT_WAYS;
+        burni_record_let_go(set[way]);
+        set[way]->place = 0;
+        recycle(stream, set[way]);
+    }
+    set[way] = r;
+    r->place = (uint32_t)(set + way - stream->spent[0]) + 1;
+}
+
+void burni_record_take(burni_stream *stream, burni_record *r)
+{
+    stream->spent[0][r->place - 1] = NULL;
+    r->place = 0;
 }
 
 /* ---- filling --------------------------------------------------------------------------------- */
@@ -110,9 +134,9 @@ static char *copy_operands(char *p, const burni_launch *launch, burn_operand *op
     return p;
 }
 
-static void hold_shared(const burni_launch *launch)
+/* What the launch says of the call that it comes from. */
+static void hold_told(const burni_launch *launch)
 {
-    burni_resolved_hold(launch->resolved);
     (void)burni_origin_ref(launch->origin);
     (void)burni_note_ref(launch->check);
 }
@@ -123,23 +147,6 @@ static void count_write(burni_storage *s, int32_t change)
 {
     uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) + (uint32_t)change;
     atomic_store_explicit(&s->writes, now, memory_order_release);
-}
-
-/* `fresh`: nobody else has seen the storage yet, so no atomic step is needed. */
-static void hold(burni_slot *slot, int fresh)
-{
-    burni_storage *s = slot->storage;
-    slot->uses++;
-    if (slot->held) {
-        return;
-    }
-    slot->held = 1;
-    if (fresh) {
-        uint64_t refs = atomic_load_explicit(&s->refs, memory_order_relaxed);
-        atomic_store_explicit(&s->refs, refs + BURNI_RECORD_REF, memory_order_relaxed);
-    } else {
-        burni_storage_ref(s, BURNI_RECORD_REF);
-    }
 }
 
 void burni_storage_promise(burni_stream *stream, burni_storage *s)
@@ -165,7 +172,11 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
     r->launch.waited = 1;
     r->done = 0;
     r->kept = 0;
+    r->place = 0;
     r->chain = 0;
+    r->before = 0;
+    r->n_fresh = 0;
+    r->follow = NULL;
     char *p = (char *)(r + 1);
     r->launch.operands = (burn_operand *)(void *)p;
     p += n * sizeof(burn_operand);
@@ -182,27 +193,42 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
         r->launch.storages[i] = launch->storages[i];
         r->slots[i] = slots[i];
     }
-    hold_shared(launch);
+    burni_resolved_hold(launch->resolved);
+    hold_told(launch);
     return r;
+}
+
+static void let_go_of_told(burni_record *r)
+{
+    if (__builtin_expect(r->launch.origin != NULL || r->launch.check != NULL, 0)) {
+        burni_origin_unref(r->launch.origin);
+        burni_note_unref(r->launch.check);
+        r->launch.origin = NULL;
+        r->launch.check = NULL;
+    }
 }
 
 void burni_record_let_go(burni_record *r)
 {
     burni_resolved_let_go(r->launch.resolved);
-    burni_origin_unref(r->launch.origin);
-    burni_note_unref(r->launch.check);
-    r->launch.origin = NULL;
-    r->launch.check = NULL;
+    let_go_of_told(r);
 }
 
 /* What differs between two calls that are the same link of a sequence. */
 static void refill(burni_record *r, const burni_launch *launch)
 {
     uint32_t n = launch->n_in + launch->n_out;
-    r->launch.resolved = launch->resolved;
+    if (r->launch.resolved != launch->resolved) {
+        burni_resolved_let_go(r->launch.resolved);
+        burni_resolved_hold(launch->resolved);
+        r->launch.resolved = launch->resolved;
+    }
     r->launch.tag = launch->tag;
     r->launch.origin = launch->origin;
     r->launch.check = launch->check;
+    r->launch.form = launch->form;
+    r->launch.extent = launch->extent;
+    hold_told(launch);
     r->done = 0;
     for (uint32_t i = 0; i < n; i++) {
         const burn_operand *from = &launch->operands[i];
@@ -223,25 +249,40 @@ static void refill(burni_record *r, const burni_launch *launch)
     if (launch->attrs_size > 0) {
         memcpy((void *)(uintptr_t)r->launch.attrs, launch->attrs, launch->attrs_size);
     }
-    hold_shared(launch);
 }
 
 /* The record that was this link of the sequence the last time, made ready; NULL: there is none. */
 static burni_record *take_spent(burni_stream *stream, const burni_launch *launch)
 {
     uint64_t chain = stream->sequence->chain;
-    burni_record **place = &stream->spent[chain % BURNI_SPENT];
-    burni_record *r = *place;
-    if (r == NULL || r->chain != chain || r->launch.op != launch->op) {
-        return NULL;
+    burni_record **set = set_of(stream, chain);
+    for (uint32_t way = 0; way < BURNI_SPENT_WAYS; way++) {
+        burni_record *r = set[way];
+        if (r != NULL && r->chain == chain && r->launch.op == launch->op) {
+            burni_record_take(stream, r);
+            refill(r, launch);
+            return r;
+        }
     }
-    *place = NULL;
-    refill(r, launch);
-    return r;
+    return NULL;
+}
+
+/* The record is the link of the sequence that was just added; `before` is the one before it. */
+static void note_link(burni_record *r, const burni_sequence *q, uint64_t before)
+{
+    r->chain = q->chain;
+    r->before = before;
+    r->n_fresh = q->n_fresh;
+    for (uint32_t i = 0; i < BURNI_FRESH; i++) {
+        r->fresh[i] = q->fresh[i];
+    }
+    if (q->n_fresh > BURNI_FRESH || r->klass == BURNI_RECORD_CLASSES) {
+        r->launch.form = 0;
+    }
 }
 
 burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
-                               const uint32_t *slots)
+                               const uint32_t *slots, uint64_t before)
 {
     burni_record *r = take_spent(stream, launch);
     if (r == NULL) {
@@ -250,16 +291,16 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
     if (r == NULL) {
         return NULL;
     }
-    r->chain = stream->sequence->chain;
+    note_link(r, stream->sequence, before);
     int fresh = launch->op->def.n_aliases == 0;
     for (uint32_t i = 0; i < launch->n_in; i++) {
         if (slots[i] != BURNI_SLOT_NONE) {
-            hold(&stream->sequence->slots[slots[i]], 0);
+            burni_slot_hold(&stream->sequence->slots[slots[i]], 0);
         }
     }
     for (uint32_t i = launch->n_in; i < launch->n_in + launch->n_out; i++) {
         if (slots[i] != BURNI_SLOT_NONE) {
-            hold(&stream->sequence->slots[slots[i]], fresh);
+            burni_slot_hold(&stream->sequence->slots[slots[i]], fresh);
             burni_storage_promise(stream, launch->storages[i]);
         }
     }
@@ -275,7 +316,7 @@ void burni_record_done(burni_slot *slots, burni_record *r)
     }
     r->done = 1;
     if (!r->kept) {
-        burni_record_let_go(r);
+        let_go_of_told(r);
     }
     for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
         if (r->slots[i] == BURNI_SLOT_NONE) {
@@ -315,11 +356,9 @@ void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r)
     burn_operand operands[BURN_MAX_OPERANDS];
     uint32_t n = r->launch.n_in + r->launch.n_out;
     r->launch.dying = dying(slots, r);
-    /* A launch binds its operands to memory: one that will run again keeps its own as they are. */
-    if (r->kept) {
-        memcpy(operands, r->launch.operands, n * sizeof(operands[0]));
-    }
-    (void)burni_launch_run(stream, &r->launch, r->kept ? operands : r->launch.operands);
+    /* A launch binds its operands to memory, a record keeps its own as they are. */
+    memcpy(operands, r->launch.operands, n * sizeof(operands[0]));
+    (void)burni_launch_run(stream, &r->launch, operands);
     burni_record_done(slots, r);
 }
 

@@ -17,12 +17,18 @@ struct burni_record {
     burni_launch launch; /* its arrays lie behind this struct */
     uint32_t *slots;     /* of each operand's storage (sequence.h) */
     uint64_t chain;      /* of the sequence up to here */
+    uint64_t before;     /* of the sequence up to the record before it */
     uint32_t klass;      /* which free list, or none */
     uint32_t done;       /* it has run, or will not: nothing is held any more */
-    uint32_t kept;       /* it will run again: it keeps its row */
+    uint32_t kept;       /* it will run again, from a recording */
+    uint32_t place;      /* among the spent ones, from 1 on; 0: it is not there */
+    uint32_t n_fresh;    /* sizes that it was the first of the sequence to have */
     uint32_t zero;
-    struct burni_record *next;
+    int64_t fresh[BURNI_FRESH];
+    struct burni_record *follow; /* the one after it the last time, which may serve another now */
+    struct burni_record *next;   /* free list */
 };
+
 
 /* Records that run together, and the slots that they speak of. */
 typedef struct burni_batch {
@@ -33,15 +39,17 @@ typedef struct burni_batch {
     uint32_t checks; /* some have notes (check.h): no input is overwritten, nothing has a place */
 } burni_batch;
 
-/* A record of a launch that was just added to the stream's sequence, with the slots that it got.
- * NULL, and nothing changed, when memory is short. */
+/* A record of a launch that was just added to the stream's sequence, with the slots that it got;
+ * `before`: the chain until then. NULL, and nothing changed, when memory is short. */
 burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
-                               const uint32_t *slots);
-/* The same, but it holds no storage and promises nothing. */
+                               const uint32_t *slots, uint64_t before);
+/* The same, but it holds no storage and promises nothing. `stream` NULL: in memory of its own. */
 burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch,
                                 const uint32_t *slots);
 /* It needs its row, and what tells where it comes from, no more. */
 void burni_record_let_go(burni_record *r);
+/* A record that waits among the spent ones waits no more. */
+void burni_record_take(burni_stream *stream, burni_record *r);
 /* A record of the stream will write the storage. */
 void burni_storage_promise(burni_stream *stream, burni_storage *s);
 /* Lets go of what it holds: after it ran, or instead. */
@@ -49,6 +57,24 @@ void burni_record_done(burni_slot *slots, burni_record *r);
 void burni_record_free(burni_stream *stream, burni_record *r);
 /* Runs one record, and is done with it. */
 void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r);
+
+/* One more use of a slot by a record. `fresh`: nobody else has seen the storage yet, so no atomic
+ * step is needed. */
+static inline void burni_slot_hold(burni_slot *slot, int fresh)
+{
+    burni_storage *s = slot->storage;
+    slot->uses++;
+    if (slot->held) {
+        return;
+    }
+    slot->held = 1;
+    if (fresh) {
+        uint64_t refs = atomic_load_explicit(&s->refs, memory_order_relaxed);
+        atomic_store_explicit(&s->refs, refs + BURNI_RECORD_REF, memory_order_relaxed);
+    } else {
+        burni_storage_ref(s, BURNI_RECORD_REF);
+    }
+}
 
 /* 1: the storage is seen by nobody but `n_uses` operands of waiting records. */
 static inline int burni_slot_dies(const burni_slot *slot, uint32_t n_uses)

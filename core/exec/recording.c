@@ -217,7 +217,7 @@ static burn_replay *replay_new(void)
     if (r == NULL) {
         return NULL;
     }
-    r->sequence = burni_sequence_new();
+    r->sequence = burni_sequence_new(NULL);
     r->slots = burni_calloc(BURNI_SLOTS, sizeof(*r->slots));
     r->records = burni_calloc(BURNI_MAX_WINDOW, sizeof(burni_record *));
     if (r->sequence == NULL || r->slots == NULL || r->records == NULL) {

@@ -17,10 +17,11 @@
 /* Links start from this, so that no chain is 0, which marks an empty entry. */
 #define FIRST_LINK UINT64_C(0x5bd1e9955bd1e995)
 
-burni_sequence *burni_sequence_new(void)
+burni_sequence *burni_sequence_new(const struct burni_thread *home)
 {
     burni_sequence *q = burni_calloc(1, sizeof(*q));
     if (q != NULL) {
+        q->home = home;
         burni_sequence_cut(q);
     }
     return q;
@@ -64,8 +65,7 @@ static uint32_t put_slot(burni_sequence *q, burni_storage *s, uint32_t at)
     return slot;
 }
 
-/* The slot of a storage; a new one at its first use. The table is never more than half full. */
-static uint32_t slot_of(burni_sequence *q, burni_storage *s)
+static uint32_t table_slot(burni_sequence *q, burni_storage *s)
 {
     uint32_t at = place_of(s);
     while (q->table[at].epoch == q->epoch) {
@@ -79,6 +79,26 @@ static uint32_t slot_of(burni_sequence *q, burni_storage *s)
     return put_slot(q, s, at);
 }
 
+/* Only its home writes a storage's own note of its slot, so it is right, or there is none. */
+static inline int is_at_home(const burni_sequence *q, const burni_storage *s)
+{
+    return s->home == q->home;
+}
+
+static inline int has_slot(const burni_sequence *q, const burni_storage *s)
+{
+    return s->slot < q->n_slots && q->slots[s->slot].storage == s;
+}
+
+/* The slot of a storage; a new one at its first use. The table is never more than half full. */
+static inline uint32_t slot_of(burni_sequence *q, burni_storage *s)
+{
+    if (is_at_home(q, s)) {
+        return has_slot(q, s) ? s->slot : burni_sequence_own_slot(q, s);
+    }
+    return table_slot(q, s);
+}
+
 uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage)
 {
     return q->n_slots < BURNI_SLOTS ? slot_of(q, storage) : BURNI_SLOT_NONE;
@@ -86,6 +106,9 @@ uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage)
 
 uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *s)
 {
+    if (is_at_home(q, s)) {
+        return has_slot(q, s) ? s->slot : BURNI_SLOT_NONE;
+    }
     uint32_t at = place_of(s);
     while (q->table[at].epoch == q->epoch) {
         const burni_slot *slot = &q->slots[q->table[at].slot];
@@ -118,7 +141,16 @@ static uint64_t symbol_of(burni_sequence *q, int64_t size)
     q->symbols[at].size = size;
     q->symbols[at].epoch = q->epoch;
     q->symbols[at].symbol = 2 + q->n_symbols++;
+    if (q->n_fresh < BURNI_FRESH) {
+        q->fresh[q->n_fresh] = size;
+    }
+    q->n_fresh++;
     return q->symbols[at].symbol;
+}
+
+void burni_sequence_add_size(burni_sequence *q, int64_t size)
+{
+    (void)symbol_of(q, size);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -175,6 +207,9 @@ static uint64_t link_sizes(burni_sequence *q, uint64_t chain, uint32_t rank, con
 /* The slot of an output that nobody has seen before: no storage of the sequence is the same. */
 static inline uint32_t fresh_slot(burni_sequence *q, burni_storage *s)
 {
+    if (is_at_home(q, s)) {
+        return burni_sequence_own_slot(q, s);
+    }
     uint32_t at = place_of(s);
     while (q->table[at].epoch == q->epoch && q->slots[q->table[at].slot].storage != s) {
         at = (at + 1) % BURNI_SLOT_TABLE;
@@ -213,6 +248,7 @@ void burni_sequence_add(burni_sequence *q, const burni_launch *launch, uint32_t 
         chain = link_attrs(chain, launch);
     }
     const int64_t *dims = NULL;
+    q->n_fresh = 0;
     for (uint32_t i = 0; i < n_in; i++) {
         burni_storage *s = launch->storages[i];
         slots[i] = s != NULL ? slot_of(q, s) : BURNI_SLOT_NONE;

@@ -21,6 +21,7 @@ struct burni_launch;
 #define BURNI_SYMBOLS     256
 #define BURNI_KNOWN       8192
 #define BURNI_SLOT_NONE   UINT32_MAX
+#define BURNI_FRESH       2
 
 /* A storage that the sequence uses. */
 typedef struct burni_slot {
@@ -38,7 +39,9 @@ typedef struct burni_sequence {
     uint32_t n_slots;
     uint32_t n_symbols;
     uint32_t n_known;
-    uint32_t zero;
+    uint32_t n_fresh;   /* sizes that the last call was the first to have */
+    int64_t fresh[BURNI_FRESH]; /* the first of them */
+    const struct burni_thread *home; /* storages that it made know their slot; NULL: none do */
     burni_slot slots[BURNI_SLOTS];
     struct {
         uint32_t epoch;
@@ -52,18 +55,31 @@ typedef struct burni_sequence {
     uint64_t known[BURNI_KNOWN];
 } burni_sequence;
 
-/* NULL when memory is short. */
-burni_sequence *burni_sequence_new(void);
+/* Of the calls of a thread, or of none in particular (NULL). NULL when memory is short. */
+burni_sequence *burni_sequence_new(const struct burni_thread *home);
 /* A cut: the next call is the first of a sequence. What records hold must have been let go. */
 void burni_sequence_cut(burni_sequence *q);
 /* 1 when the launch may not be added any more: there are no slots left. */
 int burni_sequence_is_full(const burni_sequence *q, const struct burni_launch *launch);
+/* Adds the symbol of a size, where there is none: as a call does that has it. */
+void burni_sequence_add_size(burni_sequence *q, int64_t size);
 /* Adds a call. `slots[i]` becomes the slot of operand i's storage, BURNI_SLOT_NONE without one. */
 void burni_sequence_add(burni_sequence *q, const struct burni_launch *launch, uint32_t *slots);
 /* The slot of a storage, made if need be; BURNI_SLOT_NONE when there are too many. */
 uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage);
 /* The slot of a storage that has one, or BURNI_SLOT_NONE. */
 uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *storage);
+/* The same for a result that nobody has seen yet. There must be room. */
+static inline uint32_t burni_sequence_own_slot(burni_sequence *q, burni_storage *s)
+{
+    uint32_t slot = q->n_slots++;
+    s->slot = slot;
+    q->slots[slot].storage = s;
+    q->slots[slot].serial = s->serial;
+    q->slots[slot].uses = 0;
+    q->slots[slot].held = 0;
+    return slot;
+}
 /* A call was added that will not be made: no sequence goes on from here. */
 void burni_sequence_spoil(burni_sequence *q);
 /* 1 when the chain was learnt before. */

@@ -12,6 +12,7 @@
 #include "exec/dry.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
+#include "exec/follow.h"
 #include "exec/launch.h"
 #include "exec/plan.h"
 #include "exec/profile.h"
@@ -134,6 +135,9 @@ burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_
         s = make_stream(device, thread, err);
     }
     thread->streams[device->index] = s;
+    if (s != NULL && s->sequence != NULL) {
+        s->sequence->home = thread;
+    }
     return s;
 }
 
@@ -223,7 +227,7 @@ static int run_without(burni_stream *stream, burni_batch *batch, const burni_sto
     if (plan != NULL) {
         burni_plan_writes(plan, written);
     }
-    if (!burni_unrun_leave(stream, batch, left, written)) {
+    if (!burni_unrun_leave(batch, left, written)) {
         memcpy(alive, all_alive, batch->n);
         burni_records_need(batch, alive, needed);
         return 0;
@@ -282,6 +286,7 @@ void burni_stream_cut_for(burni_stream *stream, const burni_storage *target)
     int locked = burni_stream_lock(stream);
     burni_sequence_cut(stream->sequence);
     burni_stream_unlock(stream, locked);
+    burni_follow_cut(stream);
     stream->defers = 0;
     burni_thread_current->open_sequences &= ~(UINT64_C(1) << stream->device->index);
 }
@@ -337,16 +342,17 @@ static void drain_writers(const burni_stream *stream, const burni_launch *launch
 
 /* Keeps the launch, whose link has been added to the sequence. The lock is held. */
 static int32_t keep(burni_stream *stream, const burni_launch *launch, const uint32_t *slots,
-                    burn_err *err)
+                    uint64_t before, burn_err *err)
 {
     int32_t rc = take_over(stream, launch, err);
-    burni_record *r = rc == BURN_OK ? burni_record_new(stream, launch, slots) : NULL;
+    burni_record *r = rc == BURN_OK ? burni_record_new(stream, launch, slots, before) : NULL;
     if (r == NULL) {
         burni_sequence_spoil(stream->sequence);
         return rc != BURN_OK ? rc : BURN_E_NO_MEMORY;
     }
     stream->records[stream->n_records++] = r;
     stream->checks |= launch->check != NULL;
+    burni_follow_learn(stream, r);
     if (launch->op->def.effect == BURN_EFFECT_HOST) {
         run_records(stream, stream->n_records, 1, NULL);
     }
@@ -364,8 +370,9 @@ static int32_t append_waiting(burni_stream *stream, const burni_launch *launch, 
         /* Where the older half ends differs from time to time: a plan would not serve again. */
         run_records(stream, stream->n_records / 2 + 1, 0, NULL);
     }
+    uint64_t before = stream->sequence->chain;
     burni_sequence_add(stream->sequence, launch, slots);
-    int32_t rc = keep(stream, launch, slots, err);
+    int32_t rc = keep(stream, launch, slots, before, err);
     burni_stream_unlock(stream, locked);
     return rc;
 }
@@ -390,6 +397,7 @@ static int32_t append_auto(burni_stream *stream, const burni_launch *launch, bur
         }
         burni_sequence_cut(q);
     }
+    uint64_t before = q->chain;
     burni_sequence_add(q, launch, slots);
     burni_thread_current->open_sequences |= UINT64_C(1) << stream->device->index;
     int known = burni_sequence_is_known(q);
@@ -404,12 +412,13 @@ static int32_t append_auto(burni_stream *stream, const burni_launch *launch, bur
         locked = burni_stream_lock(stream);
     }
     if (known) {
-        rc = keep(stream, launch, slots, err);
+        rc = keep(stream, launch, slots, before, err);
     }
     burni_stream_unlock(stream, locked);
     if (known) {
         return rc;
     }
+    stream->expected = NULL;
     if (stream->defers) {
         return leave_known(stream, launch);
     }
@@ -423,7 +432,7 @@ static int32_t append(burni_stream *stream, const burni_launch *launch, burn_err
         return burni_launch_run_now(stream, launch, launch->operands);
     }
     if (stream->sequence == NULL) {
-        stream->sequence = burni_sequence_new();
+        stream->sequence = burni_sequence_new(stream->owner);
         if (stream->sequence == NULL) {
             return BURN_E_NO_MEMORY;
         }

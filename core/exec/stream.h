@@ -39,6 +39,9 @@ typedef struct burni_launch {
     uint64_t tag;
     struct burni_origin *origin; /* the call that was decomposed into this one, or NULL */
     burni_note *check; /* what its results are checked by (check.h), or NULL */
+    uint64_t form;  /* with `extent`: what the op and its operands are but for memory, offsets and
+                     * scalars; 0: not told */
+    int64_t extent;
     burn_operand *operands;
     burni_storage **storages; /* NULL for immediates and absent operands */
 } burni_launch;
@@ -46,7 +49,8 @@ typedef struct burni_launch {
 typedef struct burni_record burni_record; /* record.h */
 #define BURNI_RECORD_CLASSES 2
 #define BURNI_AGAIN          128  /* calls that can be made again the short way */
-#define BURNI_SPENT          1024 /* records that ran, kept for the next time round */
+#define BURNI_SPENT_SETS     512  /* of records that ran, kept for the next time round */
+#define BURNI_SPENT_WAYS     4
 
 typedef struct burni_fault {
     _Atomic uint32_t refs;
@@ -88,7 +92,10 @@ typedef struct burni_stream {
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records[BURNI_RECORD_CLASSES];
     struct burni_again *again[BURNI_AGAIN]; /* emit_again.c */
-    burni_record *spent[BURNI_SPENT]; /* by their chain; record.c */
+    burni_record *spent[BURNI_SPENT_SETS][BURNI_SPENT_WAYS]; /* by their chain; record.c */
+    burni_record *expected; /* what the next call was the last time (follow.c), or NULL */
+    burni_record *first;    /* the first one of the last sequence, or NULL */
+    burni_record *tail;     /* the last one that was kept since the cut, or NULL */
     struct burni_sequence *sequence; /* NULL until the first call that is not in window 1 */
     struct burni_plans *plans;       /* plan.h; NULL until there is one */
     struct burn_replay *recording;   /* recording.h: launches are kept to run again, or NULL */
@@ -102,6 +109,7 @@ typedef struct burni_stream {
     burni_sink sink;    /* lent to [queue] entries; looked at after a failure only */
     uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;
+    uint64_t n_forms; /* that emit_again.c has numbered */
     struct burni_stream *next;
 } burni_stream;
 

@@ -158,8 +158,7 @@ static void take_back(const burni_batch *batch)
 }
 
 /* From the newest on, so that what a record that is left is made of is seen before its maker. */
-int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint8_t *left,
-                      const uint8_t *written)
+int burni_unrun_leave(const burni_batch *batch, const uint8_t *left, const uint8_t *written)
 {
     uint8_t asked[BURNI_SLOTS]; /* slots that records which are left are made of */
     uint8_t rewritten[BURNI_SLOTS];
@@ -173,7 +172,7 @@ int burni_unrun_leave(burni_stream *stream, const burni_batch *batch, const uint
         }
         /* What it is made of would be other values by then, or is one of a call's results. */
         int fits = may_be_left(r) && !reads_any(r, rewritten) && n++ < MAX_LEFT;
-        burni_record *own = fits ? burni_record_copy(stream, &r->launch, r->slots) : NULL;
+        burni_record *own = fits ? burni_record_copy(NULL, &r->launch, r->slots) : NULL;
         if (own == NULL) {
             take_back(batch);
             return 0;

@@ -254,6 +254,8 @@ burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *devi
     s->fault = NULL;
     s->unrun = NULL;
     s->serial = ++thread->storage_serial;
+    s->slot = UINT32_MAX;
+    s->home = thread;
     return s;
 }
 

@@ -81,6 +81,8 @@ typedef struct burni_storage {
     _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
     _Atomic uint32_t writes;   /* records that will write it; a variable may have several */
     uint32_t serial;           /* tells it from earlier ones at its address */
+    uint32_t slot;             /* in the sequence of `home`, if that agrees (exec/sequence.h) */
+    const struct burni_thread *home; /* that made it; not more than a number elsewhere */
     struct burni_storage *next; /* free list */
 } burni_storage;
 
