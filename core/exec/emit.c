@@ -549,6 +549,27 @@ static int32_t refused(const burni_emission *e, int32_t rc, burn_err *err)
     return rc;
 }
 
+/* The caller lets go of its note. */
+static void fill_launch(const burni_emission *e, const burni_resolved *resolved,
+                        burni_operands *ops, burni_launch *launch)
+{
+    memset(launch, 0, sizeof(*launch));
+    launch->op = e->op;
+    launch->resolved = resolved;
+    launch->attrs = e->attrs;
+    launch->attrs_size = e->attrs_size;
+    launch->n_in = e->n_in;
+    launch->n_out = e->n_out;
+    launch->math = math_of(e);
+    launch->tag = e->thread->tag;
+    launch->origin = e->thread->origin;
+    launch->operands = ops->operands;
+    launch->storages = ops->storages;
+    launch->moved = overwritable(e);
+    launch->overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
+    launch->check = e->thread->watch != 0 ? burni_note_of(e) : NULL;
+}
+
 static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
 {
     burni_stream *stream = burni_stream_get(e->thread, e->device->core, err);
@@ -607,21 +628,7 @@ static int32_t emit_kernel(burni_emission *e, burn_err *err, int *expanded)
         ops.storages[e->n_in + j] = e->out[j]->storage;
     }
     burni_launch launch;
-    memset(&launch, 0, sizeof(launch));
-    launch.op = e->op;
-    launch.resolved = resolved;
-    launch.attrs = e->attrs;
-    launch.attrs_size = e->attrs_size;
-    launch.n_in = e->n_in;
-    launch.n_out = e->n_out;
-    launch.math = math_of(e);
-    launch.tag = e->thread->tag;
-    launch.origin = e->thread->origin;
-    launch.operands = ops.operands;
-    launch.storages = ops.storages;
-    launch.moved = overwritable(e);
-    launch.overwrite = e->op->def.id == BURN_OP_ASSIGN ? 1u : 0u;
-    launch.check = e->thread->watch != 0 ? burni_note_of(e) : NULL;
+    fill_launch(e, resolved, &ops, &launch);
     int32_t rc = burni_stream_append(stream, &launch, err);
     burni_note_unref(launch.check);
     if (rc == BURN_OK && e->n_temporaries == 0 && e->thread->watch == 0 &&

@@ -40,7 +40,7 @@ typedef struct burni_operands {
 } burni_operands;
 
 /* Describes the operands; pointwise ones are broadcast and coalesced. (describe.c) */
-void burni_describe(burni_emission *e, burni_operands *out);
+void burni_describe(burni_emission *e, burni_operands *ops);
 
 /* The short way: dense operands of one shape, scalars. 1 when it did the call. (emit_fast.c) */
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,

@@ -245,7 +245,7 @@ static int32_t collect_few(burni_stream *stream, const burni_launch *launch, fou
 
 static burni_fault *fault_new(burni_stream *stream, const burni_launch *launch, const found *list)
 {
-    burni_fault *f = burni_calloc(1, sizeof(*f) + list->n * sizeof(f->parents[0]));
+    burni_fault *f = burni_calloc(1, sizeof(*f) + list->n * sizeof(burni_fault *));
     if (f == NULL) {
         return NULL;
     }

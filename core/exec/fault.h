@@ -26,6 +26,7 @@ burni_fault *burni_fault_ref(burni_fault *fault);
 void burni_fault_unref(burni_fault *fault);
 
 uint64_t burni_snapshot_take(burni_device *device);
-int burni_snapshot_passed(void *device, uint64_t ticket);
+/* As the pool asks: `user` is the device. */
+int burni_snapshot_passed(void *user, uint64_t ticket);
 
 #endif /* BURN_CORE_EXEC_FAULT_H */

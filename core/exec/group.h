@@ -82,7 +82,7 @@ void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni
 /* A position reads the value of its row: one element per row, seen by all `length` positions. */
 static inline int burni_reads_its_row(const burn_operand *o, int64_t positions, int64_t length)
 {
-    int all_rows = o->rank == 2 && o->dims[1] == length && o->dims[0] == positions / length &&
+    int all_rows = o->rank == 2 && o->dims[1] == length && o->dims[0] * length == positions &&
                    o->strides[0] == 1 && o->strides[1] == 0;
     return all_rows || (o->layout == BURN_LAYOUT_SCALAR && positions == length);
 }
