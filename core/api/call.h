@@ -27,5 +27,8 @@ burn_tensor *burni_call_bad_axes(uint64_t op, uint32_t n_axes);
 /* Wraps a negative axis once. Out of range stays out of range: infer names it. A failed tensor
  * has rank 0 and passes through. */
 int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis);
+/* The same for n axes, of which the caller's order means nothing: sorted, as ops ask for, and so
+ * that equal calls have equal attributes. */
+void burni_wrap_axes(const burn_tensor *x, uint32_t n, const int64_t *axes, int64_t *out);
 
 #endif /* BURN_CORE_API_CALL_H */

@@ -121,16 +121,7 @@ burn_tensor *burn_flip(burn_tensor *x, uint32_t n_axes, const int64_t *axes)
         return burni_call_bad_axes(BURN_OP_FLIP, n_axes);
     }
     a.n_axes = n_axes;
-    for (uint32_t i = 0; i < n_axes; i++) {
-        /* Insertion keeps them sorted, as the op asks for; the caller's order means nothing. */
-        int64_t axis = burni_wrap_axis(x, axes[i]);
-        uint32_t at = i;
-        while (at > 0 && a.axes[at - 1] > axis) {
-            a.axes[at] = a.axes[at - 1];
-            at--;
-        }
-        a.axes[at] = axis;
-    }
+    burni_wrap_axes(x, n_axes, axes, a.axes);
     return burni_call(NULL, BURN_OP_FLIP, &a, &x, 1);
 }
 

@@ -74,6 +74,19 @@ int64_t burni_wrap_axis(const burn_tensor *x, int64_t axis)
     return inside ? axis + x->rank : axis;
 }
 
+void burni_wrap_axes(const burn_tensor *x, uint32_t n, const int64_t *axes, int64_t *out)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t axis = burni_wrap_axis(x, axes[i]);
+        uint32_t at = i;
+        while (at > 0 && out[at - 1] > axis) {
+            out[at] = out[at - 1];
+            at--;
+        }
+        out[at] = axis;
+    }
+}
+
 /* ---- elementwise ----------------------------------------------------------------------------- */
 
 #define DEFINE_UNARY(id, NAME, name)                                                               \
@@ -139,16 +152,7 @@ static burn_tensor *reduce(uint64_t op, burn_tensor *x, uint32_t n_axes, const i
     a.n_axes = n_axes;
     a.keepdims = keepdims != 0;
     a.correction = correction;
-    for (uint32_t i = 0; i < n_axes; i++) {
-        /* Insertion keeps them sorted, so that equal calls have equal attributes. */
-        int64_t axis = burni_wrap_axis(x, axes[i]);
-        uint32_t at = i;
-        while (at > 0 && a.axes[at - 1] > axis) {
-            a.axes[at] = a.axes[at - 1];
-            at--;
-        }
-        a.axes[at] = axis;
-    }
+    burni_wrap_axes(x, n_axes, axes, a.axes);
     return burni_call(NULL, op, &a, &x, 1);
 }
 

@@ -309,3 +309,15 @@ void inject_forget_rows(burn_device *device)
         burni_resolver_clear(&s->resolver, device->core);
     }
 }
+
+int inject_setup(void **state)
+{
+    static int ready;
+    (void)core_setup(state);
+    if (!ready) {
+        inject_into(dev);
+        inject_no_pages(dev);
+        ready = 1;
+    }
+    return 0;
+}

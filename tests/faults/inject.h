@@ -52,4 +52,8 @@ void inject_no_pages(burn_device *device);
 /* The device has no row for burn.fused, so that each call is a launch; 0: it has them again. */
 void inject_no_fusion(burn_device *device, int on);
 
+/* Setup of tests that count the allocations of `dev`: the table of above, and no pages. */
+int inject_setup(void **state);
+#define INJECT_TEST(f) cmocka_unit_test_setup_teardown(f, inject_setup, core_teardown)
+
 #endif /* BURN_TESTS_FAULTS_INJECT_H */

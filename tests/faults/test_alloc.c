@@ -340,28 +340,14 @@ static void test_backward_tells_that_memory_ran_out(void **state)
     }
 }
 
-static int setup_all(void **state)
-{
-    (void)core_setup(state);
-    static int ready;
-    if (!ready) {
-        inject_into(dev);
-        inject_no_pages(dev);
-        ready = 1;
-    }
-    return 0;
-}
-
-#define FAULT_TEST(f) cmocka_unit_test_setup_teardown(f, setup_all, core_teardown)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(test_mlp_host),
-        FAULT_TEST(test_mlp_device),
-        FAULT_TEST(test_cnn_host),
-        FAULT_TEST(test_cnn_device),
-        FAULT_TEST(test_backward_tells_that_memory_ran_out),
+        INJECT_TEST(test_mlp_host),
+        INJECT_TEST(test_mlp_device),
+        INJECT_TEST(test_cnn_host),
+        INJECT_TEST(test_cnn_device),
+        INJECT_TEST(test_backward_tells_that_memory_ran_out),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }

@@ -251,27 +251,13 @@ static void test_keeping_device(void **state)
     fail_each_keeping(1);
 }
 
-static int setup_all(void **state)
-{
-    static int ready;
-    (void)core_setup(state);
-    if (!ready) {
-        inject_into(dev);
-        inject_no_pages(dev);
-        ready = 1;
-    }
-    return 0;
-}
-
-#define FAULT_TEST(f) cmocka_unit_test_setup_teardown(f, setup_all, core_teardown)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(test_runs_host),
-        FAULT_TEST(test_runs_device),
-        FAULT_TEST(test_keeping_host),
-        FAULT_TEST(test_keeping_device),
+        INJECT_TEST(test_runs_host),
+        INJECT_TEST(test_runs_device),
+        INJECT_TEST(test_keeping_host),
+        INJECT_TEST(test_keeping_device),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }

@@ -41,6 +41,13 @@ int core_setup(void **state);
 int core_teardown(void **state);
 #define CORE_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, core_teardown)
 
+/* For tests that look inside (core_inside.c): the calling thread's stream; another window, after
+ * what is pending has run; a teardown that takes back the window of the command line. */
+struct burni_stream *core_stream(void);
+void set_window(uint32_t n);
+int restore_window(void **state);
+#define WINDOW_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, restore_window)
+
 /* f32 tensors: a vector, a matrix, from `start` in steps of 1 with those dims. */
 burn_tensor *vec(int64_t n, const float *values);
 burn_tensor *mat(int64_t rows, int64_t columns, const float *values);

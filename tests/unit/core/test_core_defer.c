@@ -18,26 +18,6 @@
 
 enum { ROUNDS = 4 };
 
-static burni_stream *stream(void)
-{
-    burn_err err = BURN_ERR_INIT;
-    burni_stream *s = burni_stream_get(burni_thread_get(), dev->core, &err);
-    assert_non_null(s);
-    return s;
-}
-
-static void set_window(uint32_t n)
-{
-    (void)burn_sync(dev, NULL);
-    stream()->window = n;
-}
-
-static int restore(void **state)
-{
-    set_window(window);
-    return core_teardown(state);
-}
-
 static burn_plan_totals report(void)
 {
     burn_plan_totals t;
@@ -237,9 +217,9 @@ static void test_the_second_round_waits(void **state)
     burn_scope_begin();
     (void)burn_item(loop(5), NULL);
     burn_tensor *second = loop(5);
-    assert_in_range(stream()->n_records, 1, BURNI_MAX_WINDOW);
+    assert_in_range(core_stream()->n_records, 1, BURNI_MAX_WINDOW);
     (void)burn_item(second, NULL);
-    assert_int_equal(stream()->n_records, 0);
+    assert_int_equal(core_stream()->n_records, 0);
     burn_scope_end();
     go_round(5);
     uint64_t made = report().made;
@@ -332,21 +312,19 @@ static void test_a_thread_ends_while_calls_wait(void **state)
     }
 }
 
-#define DEFER_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, restore)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DEFER_TEST(test_absent_operands_change_no_sizes),
-        DEFER_TEST(test_what_is_overwritten_is_read_before),
-        DEFER_TEST(test_one_result_of_several_is_made_later),
-        DEFER_TEST(test_rows_go_back_into_their_elements),
-        DEFER_TEST(test_a_branch_costs_no_error),
-        DEFER_TEST(test_only_dependents_fail_and_say_the_same),
-        DEFER_TEST(test_the_second_round_waits),
-        DEFER_TEST(test_loops_alternate),
-        DEFER_TEST(test_long_sequences_are_cut),
-        DEFER_TEST(test_a_thread_ends_while_calls_wait),
+        WINDOW_TEST(test_absent_operands_change_no_sizes),
+        WINDOW_TEST(test_what_is_overwritten_is_read_before),
+        WINDOW_TEST(test_one_result_of_several_is_made_later),
+        WINDOW_TEST(test_rows_go_back_into_their_elements),
+        WINDOW_TEST(test_a_branch_costs_no_error),
+        WINDOW_TEST(test_only_dependents_fail_and_say_the_same),
+        WINDOW_TEST(test_the_second_round_waits),
+        WINDOW_TEST(test_loops_alternate),
+        WINDOW_TEST(test_long_sequences_are_cut),
+        WINDOW_TEST(test_a_thread_ends_while_calls_wait),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }

@@ -9,34 +9,13 @@
 
 #include "exec/stream.h"
 
-static burni_stream *stream(void)
-{
-    burn_err err = BURN_ERR_INIT;
-    burni_stream *s = burni_stream_get(burni_thread_get(), dev->core, &err);
-    assert_non_null(s);
-    return s;
-}
-
-/* Runs what is pending and takes another window. */
-static void set_window(uint32_t n)
-{
-    (void)burn_sync(dev, NULL);
-    stream()->window = n;
-}
-
-static int restore(void **state)
-{
-    set_window(window);
-    return core_teardown(state);
-}
-
 /* Six temporaries of seven are dead when the layer's scope ends; one record runs. */
 static void test_dead_records_are_dropped(void **state)
 {
     (void)state;
     set_window(64);
     burn_tensor *x = VEC(1, 2, 3);
-    burni_stream *s = stream();
+    burni_stream *s = core_stream();
     uint64_t dropped = s->n_dropped;
     uint64_t launched = s->n_launched;
     burn_scope_begin();
@@ -56,7 +35,7 @@ static void test_dead_chains_are_dropped(void **state)
 {
     (void)state;
     set_window(64);
-    burni_stream *s = stream();
+    burni_stream *s = core_stream();
     burn_tensor *x = VEC(1, 2, 3);
     uint64_t dropped = s->n_dropped;
     burn_scope_begin();
@@ -73,7 +52,7 @@ static void test_scope_end_runs_nothing(void **state)
 {
     (void)state;
     set_window(64);
-    burni_stream *s = stream();
+    burni_stream *s = core_stream();
     burn_tensor *x = VEC(1, 2, 3);
     uint64_t launched = s->n_launched;
     burn_scope_begin();
@@ -87,7 +66,7 @@ static void test_a_full_window_runs_its_older_half(void **state)
 {
     (void)state;
     set_window(8);
-    burni_stream *s = stream();
+    burni_stream *s = core_stream();
     burn_tensor *x = VEC(1, 2, 3);
     for (int i = 0; i < 8; i++) {
         x = burn_add(x, x);
@@ -102,7 +81,7 @@ static void test_window_one_keeps_nothing(void **state)
 {
     (void)state;
     set_window(1);
-    burni_stream *s = stream();
+    burni_stream *s = core_stream();
     uint64_t launched = s->n_launched;
     burn_tensor *x = VEC(1, 2, 3);
     (void)burn_add(x, x);
@@ -219,8 +198,6 @@ static void test_B252_windows_give_the_same_bits(void **state)
         check_clean();
     }
 }
-
-#define WINDOW_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, restore)
 
 /* Two views that were one in the rounds before: a plan must not take them for one. */
 static void test_views_of_other_places(void **state)
