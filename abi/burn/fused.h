@@ -47,11 +47,13 @@ typedef struct burn_fused_input {
 
 /*
  * One op. Value v is input v, or the result of step v - n_in; a step uses inputs and results of
- * earlier steps only. The op is a core op that maps elements (BURN_FUSE_POINTWISE) or one that
- * reduces (BURN_FUSE_REDUCE): that takes a FULL value and gives a ROW value. A map's result is
- * FULL or ROW and no smaller than its arguments. `dtype` is that of the result, as the op's rule
- * gives it. Attributes are those of the op, head included; a reduction's are over axis 1 of
- * [rows, length] with keepdims 1. Steps may share them.
+ * earlier steps only. The op is a core op that maps elements (BURN_FUSE_POINTWISE), one that
+ * reduces (BURN_FUSE_REDUCE): that takes a FULL value and gives a ROW value, or one that generates
+ * them by their place (BURN_FUSE_GENERATE): its result is FULL, element i is that of position i,
+ * and so are its operands that are no immediates. A map's result is FULL or ROW and no smaller than
+ * its arguments. `dtype` is that of the result, as the op's rule gives it. Attributes are those of
+ * the op, head included; a reduction's are over axis 1 of [rows, length] with keepdims 1; a
+ * generator's shape has n_dims 0 and dims 0, since the positions say it. Steps may share them.
  */
 typedef struct burn_fused_step {
     uint64_t op;

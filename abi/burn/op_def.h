@@ -79,7 +79,11 @@ enum {
     BURN_FUSE_POINTWISE = 1, /* the core infers, broadcasts, coalesces and sums gradients back */
     BURN_FUSE_REDUCE = 2,
     BURN_FUSE_VIEW = 3, /* has `view`; never launches */
-    BURN_FUSE_EPILOGUE_HOST = 4
+    BURN_FUSE_EPILOGUE_HOST = 4,
+    /* Element i follows from i, from element i of the operands that are tensors, all of the
+     * result's shape, and from scalars by value: random numbers. Sizes stand in attributes of class
+     * DIM only. */
+    BURN_FUSE_GENERATE = 5
 };
 
 /* burn_op_def.flags */

@@ -30,6 +30,7 @@ typedef struct making {
     uint32_t n_twins;
     uint32_t is_full; /* there was no room for something */
     uint32_t may_stop;
+    uint32_t has_full; /* an operand says how many positions there are */
     burni_group_input inputs[BURN_MAX_OPERANDS];
     uint16_t values[BURN_MAX_OPERANDS];             /* of the inputs, in the builder */
     uint16_t results[BURN_FUSED_MAX_STEPS];         /* of the members */
@@ -105,6 +106,7 @@ static uint16_t outside(making *m, uint32_t member, uint32_t i, uint8_t space)
         m->is_full = 1;
         return BURN_FUSED_NONE;
     }
+    m->has_full |= is_tensor && space == BURN_FUSED_FULL;
     uint16_t value = burni_fused_add_input(&m->builder, o->dtype,
                                            is_tensor ? space : (uint8_t)BURN_FUSED_ONE, !is_tensor);
     m->inputs[m->n_in].record = m->members[member].record;
@@ -138,23 +140,35 @@ static uint16_t argument(making *m, uint32_t member, uint32_t i)
     return m->results[maker];
 }
 
+/* Integers may have no quotient. */
+static uint32_t may_stop(const burni_launch *launch, uint32_t i)
+{
+    uint32_t klass = burn_dtype_class(launch->operands[i].dtype);
+    return launch->op->def.fuse != BURN_FUSE_GENERATE && klass != BURN_CLASS_FLOAT &&
+           klass != BURN_CLASS_BOOL;
+}
+
 static void add_member(making *m, uint32_t member)
 {
     const burni_member *self = &m->members[member];
     const burni_launch *launch = &record_of(m, member)->launch;
     uint16_t args[BURN_FUSED_MAX_ARGS];
     burn_attrs_axes axes;
+    burn_attrs_shape shapeless;
     const void *attrs = launch->attrs;
     uint32_t attrs_size = launch->attrs_size;
     for (uint32_t i = 0; i < launch->n_in; i++) {
         args[i] = argument(m, member, i);
-        m->may_stop |= burn_dtype_class(launch->operands[i].dtype) != BURN_CLASS_FLOAT;
+        m->may_stop |= may_stop(launch, i);
     }
     if (self->reduces) {
         const burn_attrs_axes *given = launch->attrs;
         burni_fused_row_axes(&axes, given->correction);
         attrs = &axes;
         attrs_size = sizeof(axes);
+    } else if (launch->op->def.fuse == BURN_FUSE_GENERATE) {
+        attrs_size = burni_fused_shapeless(launch->op, launch->attrs, &shapeless);
+        attrs = &shapeless;
     }
     m->results[member] =
         burni_fused_add_step(&m->builder, launch->op->def.id, launch->operands[launch->n_in].dtype,
@@ -367,6 +381,7 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     m.n_twins = 0;
     m.is_full = 0;
     m.may_stop = 0;
+    m.has_full = 0;
     burni_fused_begin(&m.builder);
     uint32_t has_rows = 0;
     for (uint32_t k = 0; k < n; k++) {
@@ -376,6 +391,10 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     if (has_rows) {
         burni_fused_set_row_input(&m.builder,
                                   burni_fused_add_input(&m.builder, BURN_I64, BURN_FUSED_ONE, 1));
+    }
+    if (!m.has_full) {
+        (void)snprintf(why, 64, "no operand has all elements");
+        return NULL;
     }
     count_uses(&m);
     burni_group *g = freeze(&m, why);

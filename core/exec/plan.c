@@ -17,6 +17,7 @@
 #include "exec/launch.h"
 #include "exec/places.h"
 #include "exec/sequence.h"
+#include "graph/fused.h"
 
 #include <burn/op_attrs.h>
 #include <burn/plans.h>
@@ -72,6 +73,7 @@ typedef struct node {
     uint32_t ender;
     uint8_t space;
     uint8_t reduces;
+    uint8_t generates;
     uint8_t needed;
     uint8_t alive;
 } node;
@@ -168,8 +170,8 @@ static int walks_in_order(const burn_operand *o)
 static int is_plain_result(const burni_launch *launch)
 {
     const burn_operand *z = &launch->operands[launch->n_in];
-    return launch->n_out == 1 && z->offset == 0 && z->layout == BURN_LAYOUT_CONTIGUOUS &&
-           launch->op->def.effect == BURN_EFFECT_PURE && launch->op->plugin == NULL;
+    return z->offset == 0 && z->layout == BURN_LAYOUT_CONTIGUOUS &&
+           burni_fused_takes(launch->op, launch->op->def.fuse);
 }
 
 /* Over the last dims, all of them dense. */
@@ -196,17 +198,18 @@ static void look_at(graph *g, uint32_t i)
     node *self = &g->nodes[i];
     const burni_launch *launch = &record_at(g, i)->launch;
     uint32_t fuse = launch->op->def.fuse;
-    if (!is_plain_result(launch) || launch->n_in > BURN_FUSED_MAX_ARGS) {
+    if (!is_plain_result(launch)) {
         return;
     }
     int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
-    if (fuse == BURN_FUSE_POINTWISE) {
+    if (fuse == BURN_FUSE_POINTWISE || fuse == BURN_FUSE_GENERATE) {
         for (uint32_t k = 0; k < launch->n_in; k++) {
             if (!walks_in_order(&launch->operands[k])) {
                 return;
             }
         }
         self->positions = made;
+        self->generates = fuse == BURN_FUSE_GENERATE;
     } else if (fuse == BURN_FUSE_REDUCE && made > 0 && reduces_rows(launch)) {
         int64_t taken = burni_operand_numel(&launch->operands[0]);
         if (taken / made > 1) {
@@ -250,7 +253,7 @@ static uint8_t place_in(const graph *g, uint32_t i, uint32_t group)
     if (self->positions == to->positions) {
         return BURN_FUSED_FULL;
     }
-    int is_row = to->length > 0 && self->positions == to->positions / to->length;
+    int is_row = to->length > 0 && !self->generates && self->positions == to->positions / to->length;
     return is_row ? (uint8_t)BURN_FUSED_ROW : 255;
 }
 

@@ -2,10 +2,10 @@
 /*
  * unrun.c - finding, leaving and making values that only a scope holds. See unrun.h.
  *
- * Only pure calls with one output are left. What is left holds its operands as a handle would, so
- * they are neither overwritten nor given away, and a variable that one of them belongs to would be
- * copied first; that is why calls on variables are not left. Locks: a stream's, then that of
- * making.
+ * Only pure and random calls with one output are left: those give the same when they run later.
+ * What is left holds its operands as a handle would, so they are neither overwritten nor given
+ * away, and a variable that one of them belongs to would be copied first; that is why calls on
+ * variables are not left. Locks: a stream's, then that of making.
  */
 #include "exec/unrun.h"
 
@@ -91,7 +91,7 @@ static int reads_unrun(const burni_record *r)
 
 static int may_be_left(const burni_record *r)
 {
-    return r->launch.n_out == 1 && r->launch.op->def.effect == BURN_EFFECT_PURE &&
+    return r->launch.n_out == 1 && r->launch.op->def.effect <= BURN_EFFECT_RANDOM &&
            r->slots[r->launch.n_in] != BURNI_SLOT_NONE && r->launch.op->def.n_aliases == 0 &&
            !reads_a_variable(r) && !reads_unrun(r);
 }

@@ -195,11 +195,8 @@ static int32_t check_op(const check *c, uint32_t s, const burni_op **out)
         return wrong(c, "step %u is op %" PRIu64 ", which is none of the core's", s, step->op);
     }
     const burn_op_def *d = &op->def;
-    int kind = d->fuse == BURN_FUSE_POINTWISE ||
-               (d->fuse == BURN_FUSE_REDUCE && d->attrs == burni_attrs_axes_rows);
-    if (!kind || d->effect != BURN_EFFECT_PURE || d->n_out != 1 || op->variadic ||
-        d->n_in > BURN_FUSED_MAX_ARGS) {
-        return wrong(c, "step %u (%s): neither maps elements nor reduces", s, d->name);
+    if (!burni_fused_takes(op, d->fuse)) {
+        return wrong(c, "step %u (%s): neither maps, reduces nor generates elements", s, d->name);
     }
     if (step->n_args != d->n_in) {
         return wrong(c, "step %u (%s): %u operands; %u expected", s, d->name, step->n_args,
@@ -257,11 +254,34 @@ static int32_t check_arg(const check *c, uint32_t s, const burni_op *op, uint32_
     return BURN_OK;
 }
 
+/* Operand i of an op that generates elements by their place. */
+static int32_t check_generated(const check *c, uint32_t s, const burni_op *op, uint32_t i)
+{
+    const burn_fused_step *step = &burn_fused_steps(c->p)[s];
+    if (step->space != BURN_FUSED_FULL) {
+        return wrong(c, "step %u (%s): gives one element per position, not %s", s, op->def.name,
+                     space_names[step->space]);
+    }
+    value x = value_at(c->p, step->args[i]);
+    if (x.immediate == 0 && x.space != BURN_FUSED_FULL) {
+        return wrong(c, "step %u (%s): operand %u is %s; it must be full", s, op->def.name, i,
+                     space_names[x.space]);
+    }
+    return BURN_OK;
+}
+
 /* Which values an op may take and give: a map's result is no smaller than its operands. */
 static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
 {
     const burn_fused_step *step = &burn_fused_steps(c->p)[s];
     int reduces = op->def.fuse == BURN_FUSE_REDUCE;
+    int generates = op->def.fuse == BURN_FUSE_GENERATE;
+    for (uint32_t i = 0; generates && i < step->n_args; i++) {
+        int32_t rc = step->args[i] != BURN_FUSED_NONE ? check_generated(c, s, op, i) : BURN_OK;
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
     if (reduces && step->space != BURN_FUSED_ROW) {
         return wrong(c, "step %u (%s): a reduction gives one value per row, not %s", s,
                      op->def.name, space_names[step->space]);
@@ -358,6 +378,17 @@ static int32_t check_attrs(check *c, uint32_t s, const burni_op *op)
             rc = wrong(c, "step %u (%s): reduces other axes than a row: n_axes 1, axes {1}, "
                           "keepdims 1 are possible",
                        s, d->name);
+        }
+    }
+    if (rc == BURN_OK && d->fuse == BURN_FUSE_GENERATE) {
+        burn_attrs_shape given;
+        burn_attrs_shape shape;
+        memcpy(&given, c->bytes + step->attrs_offset, sizeof(given));
+        (void)burni_fused_shapeless(op, &given, &shape);
+        if (memcmp(&shape, &given, sizeof(shape)) != 0) {
+            rc = wrong(c, "step %u (%s): has a shape of its own, rank %u; the positions say it: "
+                          "n_dims 0 and dims 0 are possible",
+                       s, d->name, given.n_dims);
         }
     }
     return rc;

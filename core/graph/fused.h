@@ -15,6 +15,8 @@
 #include <burn/fused.h>
 #include <burn/op_attrs.h>
 
+struct burni_op;
+
 /* The value of step s while a program is built: how many inputs there will be is not known yet. */
 #define BURNI_FUSED_STEP (uint16_t)0x8000u
 
@@ -54,6 +56,12 @@ void burni_fused_set_row_input(burni_fused_builder *b, uint16_t input);
 
 /* The attributes of a reduction step: over the positions of a row, with their dim kept. */
 void burni_fused_row_axes(burn_attrs_axes *out, int64_t correction);
+
+/* Is it an op whose steps of a program are of that kind (BURN_FUSE_*)? */
+int burni_fused_takes(const struct burni_op *op, uint32_t fuse);
+/* The attributes of a generator in a program, from those of its call: without a shape. Returns
+ * their size. */
+uint32_t burni_fused_shapeless(const struct burni_op *op, const void *attrs, burn_attrs_shape *out);
 
 /* Bytes of the program as it stands. */
 uint32_t burni_fused_size(const burni_fused_builder *b);

@@ -8,6 +8,9 @@
  */
 #include "graph/fused.h"
 
+#include "ops/registry.h"
+#include "ops/rules.h"
+
 #include <burn/build.h>
 #include <string.h>
 
@@ -131,6 +134,31 @@ void burni_fused_row_axes(burn_attrs_axes *out, int64_t correction)
     out->keepdims = 1;
     out->axes[0] = 1;
     out->correction = correction;
+}
+
+int burni_fused_takes(const burni_op *op, uint32_t fuse)
+{
+    const burn_op_def *d = &op->def;
+    int fits = d->fuse == fuse && op->plugin == NULL && d->n_out == 1 && !op->variadic &&
+               d->n_in <= BURN_FUSED_MAX_ARGS && d->effect <= BURN_EFFECT_RANDOM;
+    if (fuse == BURN_FUSE_REDUCE) {
+        return fits && d->attrs == burni_attrs_axes_rows;
+    }
+    if (fuse == BURN_FUSE_GENERATE) {
+        return fits && (d->n_attrs == 0 || d->attrs == burni_attrs_shape_rows);
+    }
+    return fits && fuse == BURN_FUSE_POINTWISE && d->effect == BURN_EFFECT_PURE;
+}
+
+uint32_t burni_fused_shapeless(const burni_op *op, const void *attrs, burn_attrs_shape *out)
+{
+    const burn_attrs_shape *given = attrs;
+    if (op->def.n_attrs == 0) {
+        return 0;
+    }
+    burn_attrs_init(out, (uint32_t)sizeof(*out));
+    out->dtype = given->dtype;
+    return (uint32_t)sizeof(*out);
 }
 
 /* A value in the program's numbers: steps come behind the inputs. */

@@ -122,7 +122,7 @@ static int32_t check_counts(const check *c)
     const uint32_t known = BURN_OP_MINIMAL | BURN_OP_PRIMITIVE | BURN_OP_INTERNAL |
                            BURN_OP_LIGHT;
     if ((d->flags & ~known) != 0 || d->effect > BURN_EFFECT_HOST ||
-        d->fuse > BURN_FUSE_EPILOGUE_HOST) {
+        d->fuse > BURN_FUSE_GENERATE) {
         return wrong(c, "flags 0x%x, effect %u or fuse %u are not known", d->flags, d->effect,
                      d->fuse);
     }
@@ -310,6 +310,11 @@ static int32_t check_functions(const check *c)
     }
     if (d->fuse == BURN_FUSE_POINTWISE && d->n_out != 1) {
         return wrong(c, "it is pointwise and has %u outputs; 1 is possible", d->n_out);
+    }
+    if (d->fuse == BURN_FUSE_GENERATE && (d->n_out != 1 || d->effect > BURN_EFFECT_RANDOM)) {
+        return wrong(c, "it generates elements by their place and has %u outputs and effect %u; 1, "
+                        "and pure or random, are possible",
+                     d->n_out, d->effect);
     }
     if (d->infer == NULL && d->fuse != BURN_FUSE_POINTWISE) {
         return wrong(c, "infer is required unless the op is pointwise");

@@ -143,6 +143,7 @@ const burn_op_def burn_op_def_dropout = {
     .roles = dropout_roles,
     .flags = BURN_OP_LIGHT,
     .effect = BURN_EFFECT_RANDOM,
+    .fuse = BURN_FUSE_GENERATE,
     .infer = dropout_infer,
     .vjp = dropout_vjp,
     .vjp_saves = dropout_saves,

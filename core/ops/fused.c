@@ -133,6 +133,17 @@ void burni_fused_outer(const burni_fused_frame *f, uint8_t space, burn_meta *out
     }
 }
 
+const burn_attrs_shape *burni_fused_sized(const burni_fused_frame *f, const void *attrs,
+                                          burn_attrs_shape *out)
+{
+    burn_meta shape = {0};
+    burni_fused_inner(f, BURN_FUSED_FULL, &shape);
+    memcpy(out, attrs, sizeof(*out));
+    out->n_dims = shape.rank;
+    memcpy(out->dims, shape.dims, shape.rank * sizeof(shape.dims[0]));
+    return out;
+}
+
 const burn_fused_step *burni_fused_giver(const burn_fused_program *p, uint32_t j)
 {
     return &burn_fused_steps(p)[burn_fused_outputs(p)[j] - p->n_in];
@@ -216,7 +227,8 @@ static burn_value *operand(const burn_builder *b, const burni_fused_frame *f, co
         return NULL;
     }
     int by_value = v < f->program->n_in && burn_fused_inputs(f->program)[v].immediate != 0;
-    if (!by_value || is_tied(f, op, step, i)) {
+    int only_scalar = (burni_op_role_in(op, i)->flags & BURN_ROLE_ONLY_IMMEDIATE) != 0;
+    if (!by_value || only_scalar || is_tied(f, op, step, i)) {
         return values[v];
     }
     burn_attrs_shape a;
@@ -234,11 +246,15 @@ static burn_value *emit_step(const burn_builder *b, const burni_fused_frame *f, 
     burn_value *out = NULL;
     burn_meta shape = {0};
     const burni_op *op = burni_op_find(step->op);
+    burn_attrs_shape sized;
     for (uint32_t i = 0; i < step->n_args; i++) {
         in[i] = operand(b, f, op, step, i, values);
     }
-    (void)b->emit(b->ctx, step->op, step->attrs_size > 0 ? bytes + step->attrs_offset : NULL,
-                  step->attrs_size, in, step->n_args, &out, 1);
+    const void *attrs = step->attrs_size > 0 ? bytes + step->attrs_offset : NULL;
+    if (op->def.fuse == BURN_FUSE_GENERATE && attrs != NULL) {
+        attrs = burni_fused_sized(f, attrs, &sized);
+    }
+    (void)b->emit(b->ctx, step->op, attrs, step->attrs_size, in, step->n_args, &out, 1);
     burni_fused_inner(f, step->space, &shape);
     return spread(b, out, &shape);
 }
@@ -292,7 +308,7 @@ const burn_op_def burn_op_def_fused = {
     BURNI_DEF(FUSED, fused),
     .n_in = 1,
     .n_out = 1,
-    .summary = "several maps and row reductions in one pass, as a program in its attributes says",
+    .summary = "several small ops in one pass, as a program in its attributes says",
     .roles = roles,
     .attrs_size = (uint32_t)sizeof(burn_fused_program),
     .infer = infer_fused,

@@ -12,6 +12,7 @@
 #include "ops/rules.h"
 
 #include <burn/fused.h>
+#include <burn/op_attrs.h>
 
 typedef struct burni_fused_frame {
     const burn_fused_program *program;
@@ -32,6 +33,10 @@ uint8_t burni_fused_input_dtype(const void *attrs, uint32_t size, uint32_t i);
 void burni_fused_inner(const burni_fused_frame *f, uint8_t space, burn_meta *out);
 /* Rank and dims of an output. */
 void burni_fused_outer(const burni_fused_frame *f, uint8_t space, burn_meta *out);
+
+/* A generator's attributes (fused.h) with the shape of full values, in `out`. */
+const burn_attrs_shape *burni_fused_sized(const burni_fused_frame *f, const void *attrs,
+                                          burn_attrs_shape *out);
 
 /* The step that gives output j. */
 const burn_fused_step *burni_fused_giver(const burn_fused_program *p, uint32_t j);

@@ -86,8 +86,8 @@ static int32_t own_shape(const run *r, const burni_op *op, const burn_fused_step
                          const burn_eval_operand *in, burn_meta *out)
 {
     int32_t rc = BURN_OK;
-    if (op->def.fuse == BURN_FUSE_REDUCE) {
-        burni_fused_inner(&r->frame, BURN_FUSED_ROW, out);
+    if (op->def.fuse == BURN_FUSE_REDUCE || op->def.fuse == BURN_FUSE_GENERATE) {
+        burni_fused_inner(&r->frame, step->space, out);
         return rc;
     }
     out->rank = 0;
@@ -104,7 +104,8 @@ static int32_t run_step(run *r, uint32_t s)
     const burn_fused_program *p = r->frame.program;
     const burn_fused_step *step = &burn_fused_steps(p)[s];
     const burni_op *op = burni_op_find(step->op);
-    const char *attrs = step->attrs_size > 0 ? (const char *)p + step->attrs_offset : NULL;
+    const void *attrs = step->attrs_size > 0 ? (const char *)p + step->attrs_offset : NULL;
+    burn_attrs_shape sized;
     burn_eval_operand in[BURN_FUSED_MAX_ARGS];
     burn_eval_operand own = {.meta = {.kind = BURN_TENSOR, .dtype = step->dtype}};
     burn_eval_operand *out = &r->values[p->n_in + s];
@@ -113,6 +114,9 @@ static int32_t run_step(run *r, uint32_t s)
         if (step->args[i] != BURN_FUSED_NONE) {
             in[i] = r->values[step->args[i]];
         }
+    }
+    if (op->def.fuse == BURN_FUSE_GENERATE && attrs != NULL) {
+        attrs = burni_fused_sized(&r->frame, attrs, &sized);
     }
     int32_t rc = own_shape(r, op, step, in, &own.meta);
     rc = rc == BURN_OK ? make(r, &own) : rc;

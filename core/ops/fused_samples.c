@@ -135,6 +135,24 @@ static const row table[] = {
     {"an operand of one element", 0.0, 0, NONE, 2, 2, 1, {3},
      {TENSOR(F32, FULL, 2, 65, 3), TENSOR(F32, ONE, 1, 1)},
      {STEP2(SUB, F32, FULL, 0, 1), STEP2(MAXIMUM, F32, FULL, 2, 1)}, 0, 0},
+    {"numbers by their place, dropped by one scalar", 0.0, 0, NONE, 4, 3, 2, {5, 6},
+     {TENSOR(F32, FULL, 2, 5, 7), NUMBER(U64, 7.0), NUMBER(U64, 3.0), NUMBER(F32, 0.25)},
+     {STEP2(RANDOM_UNIFORM, F32, FULL, 1, 2), STEP2(LESS, BOOL, FULL, 4, 3),
+      STEP3(WHERE, F32, FULL, 5, 0, 3)}, 0, 0},
+    {"dropout among maps, f16", 4.0, 0, NONE, 4, 3, 1, {6},
+     {TENSOR(F16, FULL, 2, 5, 7), NUMBER(F64, 0.5), NUMBER(U64, 7.0), NUMBER(U64, 3.0)},
+     {STEP1(ABS, F16, FULL, 0), {BURN_OP_DROPOUT, BURN_F16, FULL, {4, 1, 2, 3}, 4},
+      STEP2(SUB, F16, FULL, 5, 0)}, 0, 0},
+    {"normal numbers in rows", 16.0, 0, 1, 4, 2, 2, {4, 5},
+     {TENSOR(F32, FULL, 3, 2, 3, 17), NUMBER(I64, 17.0), NUMBER(U64, 9.0), NUMBER(U64, 0.0)},
+     {STEP2(RANDOM_NORMAL, F32, FULL, 2, 3), STEP2(ADD, F32, FULL, 4, 0)}, 0, 0},
+    {"bits and chances, sums of rows", 0.0, 0, 4, 5, 2, 2, {5, 6},
+     {TENSOR(I32, FULL, 2, 3, 9), NUMBER(F64, 0.3), NUMBER(U64, 9.0), NUMBER(U64, 1.0),
+      NUMBER(I64, 9.0)},
+     {STEP3(BERNOULLI, I32, FULL, 1, 2, 3), STEP2(MUL, I32, FULL, 5, 0)}, 0, 0},
+    {"numbers of a row that are no tensor's", 0.0, 0, 1, 4, 1, 1, {4},
+     {TENSOR(F32, FULL, 2, 3, 5), NUMBER(I64, 5.0), NUMBER(U64, 9.0), NUMBER(U64, 0.0)},
+     {STEP2(RANDOM_UNIFORM, F32, ROW, 2, 3)}, BURN_E_FORMAT, 0},
     {"one element", 0.0, 0, NONE, 1, 2, 1, {2}, {TENSOR(F32, FULL, 0, 0)},
      {STEP1(NEG, F32, FULL, 0), STEP2(ADD, F32, FULL, 1, 0)}, 0, 0},
     {"empty", 0.0, 0, NONE, 1, 2, 2, {1, 2}, {TENSOR(F32, FULL, 2, 0, 4)},
@@ -165,9 +183,21 @@ enum { N_ROWS = sizeof(table) / sizeof(table[0]) };
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Attributes of a step; returns their size. Casts take theirs from the step's dtype. */
+static int generates(uint64_t op)
+{
+    return op == BURN_OP_RANDOM_UNIFORM || op == BURN_OP_RANDOM_NORMAL || op == BURN_OP_BERNOULLI;
+}
+
+/* Attributes of a step; returns their size. Casts and random numbers take theirs from the step's
+ * dtype. */
 static uint32_t step_attrs(const step *s, void *out)
 {
+    if (generates(s->op)) {
+        burn_attrs_shape *a = out;
+        burn_attrs_init(a, (uint32_t)sizeof(*a));
+        a->dtype = s->dtype;
+        return (uint32_t)sizeof(*a);
+    }
     int is_row_step = s->op == BURN_OP_MAX || s->op == BURN_OP_SUM || s->op == BURN_OP_MEAN;
     if (s->op == BURN_OP_CAST) {
         burn_attrs_cast *a = out;
@@ -192,6 +222,7 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
     union {
         burn_attrs_cast cast;
         burn_attrs_axes axes;
+        burn_attrs_shape shape;
     } attrs;
     burn_fused_step to = {0};
     to.op = from->op;
@@ -202,14 +233,15 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         to.args[i] = i < from->n_args ? from->args[i] : (uint16_t)NONE;
     }
-    int shared = from->op != BURN_OP_CAST && *row_attrs != 0;
+    int is_reduction = from->op != BURN_OP_CAST && !generates(from->op);
+    int shared = is_reduction && *row_attrs != 0;
     if (to.attrs_size > 0 && shared) {
         to.attrs_offset = *row_attrs;
     } else if (to.attrs_size > 0 && *end + to.attrs_size <= sizeof(s->attrs)) {
         to.attrs_offset = (uint16_t)*end;
         memcpy(s->attrs + *end, &attrs, to.attrs_size);
         *end += to.attrs_size;
-        *row_attrs = from->op != BURN_OP_CAST ? to.attrs_offset : *row_attrs;
+        *row_attrs = is_reduction ? to.attrs_offset : *row_attrs;
     }
     memcpy(s->attrs + at, &to, sizeof(to));
 }

@@ -165,7 +165,7 @@ static int32_t random_samples(uint32_t i, burn_sample *s, const uint8_t *dtypes,
 #define RANDOM_DEF(NAME, name_)                                                                    \
     BURNI_DEF(NAME, name_), .n_out = 1, .attrs = burni_attrs_shape_rows,                           \
         .n_attrs = BURNI_N_ATTRS_SHAPE, .attrs_size = (uint32_t)sizeof(burn_attrs_shape),          \
-        .effect = BURN_EFFECT_RANDOM, .no_vjp = no_vjp_random
+        .effect = BURN_EFFECT_RANDOM, .fuse = BURN_FUSE_GENERATE, .no_vjp = no_vjp_random
 
 /* ---- random_bits ----------------------------------------------------------------------------- */
 

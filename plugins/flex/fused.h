@@ -14,6 +14,7 @@
 
 #include "flex.h"
 #include "kernels.h"
+#include "random.h"
 #include "reduce.h"
 
 #include <burn/fused.h>
@@ -82,16 +83,17 @@ struct flex_fused_step {
         flex_binary_fn binary;
         flex_where_fn where;
         flex_convert_fn convert;
+        const flex_random_kind *random;
     } fn;
     uint16_t out; /* value; of a store: which output */
-    uint16_t in[3];
+    uint16_t in[3]; /* of a generator: the tensor or nothing, seed, counter */
     uint8_t n_in;
     uint8_t space;    /* of what it works over */
     uint8_t mode;     /* arguments that are ONE */
     uint8_t row_mask; /* arguments that are ROW where the step is FULL */
     uint8_t reuse;    /* 1: the result may take an argument's buffer */
     uint8_t level;    /* ROW: the pass before which it can be done */
-    uint16_t index;   /* load: operand; fold: which fold */
+    uint16_t index;   /* load: operand; fold: which fold; generator: value of the probability */
     uint32_t passes;  /* FULL: bit k: pass k needs it */
 };
 
@@ -153,6 +155,7 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call);
 /* What steps are made of (fused_run.c). */
 int flex_fused_map(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_map_rows(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_generate(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_load(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_store(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_reduce(const flex_fused_step *step, flex_fused_tile *tile);

@@ -426,6 +426,38 @@ static uint16_t make_reduce(draft *d, const burn_fused_step *step, const reduce_
     return out;
 }
 
+/* ---- random numbers -------------------------------------------------------------------------- */
+
+/* One costs about as much as so many cheap maps. */
+enum { RANDOM_WEIGHT = 4 };
+
+/* Seed, counter and probability are immediates, which lie in their operands; halves stay as they
+ * are stored, since the loops take them so. */
+static uint16_t make_random(draft *d, const burn_fused_step *step, const flex_random_kind *kind)
+{
+    uint16_t x = NONE;
+    if (kind->x != FLEX_RANDOM_NONE) {
+        x = fit(d, value_of(d, step->args[kind->x]), BURN_FUSED_FULL);
+    }
+    uint16_t seed = value_of(d, step->args[kind->first]);
+    uint16_t counter = value_of(d, step->args[kind->first + 1]);
+    uint16_t chance = 0;
+    if (kind->chance != FLEX_RANDOM_NONE) {
+        chance = value_of(d, step->args[kind->chance]);
+    }
+    uint16_t out = new_value(d, step->dtype, BURN_FUSED_FULL);
+    flex_fused_step *s = new_step(d, out);
+    s->exec = flex_fused_generate;
+    s->fn.random = kind;
+    s->in[0] = x != NONE ? x : 0;
+    s->n_in = x != NONE;
+    s->in[1] = seed;
+    s->in[2] = counter;
+    s->index = chance;
+    s->reuse = 1;
+    return out;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
@@ -440,6 +472,9 @@ static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
     } else if (step->op < FLEX_COUNT(reduce_kinds) && reduce_kinds[step->op].known) {
         d->reg[value] = make_reduce(d, step, &reduce_kinds[step->op], m.attrs);
         d->weight++;
+    } else if (flex_random_of(step->op) != NULL) {
+        d->reg[value] = make_random(d, step, flex_random_of(step->op));
+        d->weight += RANDOM_WEIGHT;
     } else {
         (void)flex_fail(d->call->err, BURN_E_UNSUPPORTED, "fused: no loop for op %llu",
                         (unsigned long long)step->op);

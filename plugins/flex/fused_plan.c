@@ -39,9 +39,11 @@ static void find_last_reads(const draft *d, uint16_t *last)
     }
 }
 
+/* It makes a result anew, wherever that lies. */
 static int is_map(const flex_fused_step *s)
 {
-    return s->exec == flex_fused_map || s->exec == flex_fused_map_rows;
+    return s->exec == flex_fused_map || s->exec == flex_fused_map_rows ||
+           s->exec == flex_fused_generate;
 }
 
 static uint16_t defined_at(const draft *d, uint16_t value)

@@ -90,6 +90,17 @@ int flex_fused_map_rows(const flex_fused_step *s, flex_fused_tile *t)
     return 1;
 }
 
+/* Numbers by their place: whichever tile it is in, position i has element i. */
+int flex_fused_generate(const flex_fused_step *s, flex_fused_tile *t)
+{
+    flex_random g;
+    flex_random_start(&g, s->fn.random, t->job->f->values[s->out].dtype, t->ptr[s->in[1]],
+                      t->ptr[s->in[2]],
+                      s->fn.random->chance != FLEX_RANDOM_NONE ? t->ptr[s->index] : NULL);
+    flex_random_elements(&g, t->ptr[s->out], s->n_in > 0 ? t->ptr[s->in[0]] : NULL, t->at, t->n);
+    return 1;
+}
+
 /* In place where the tile lies in one run of the operand. */
 int flex_fused_load(const flex_fused_step *s, flex_fused_tile *t)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * random.c - random_bits, random_uniform, random_normal, bernoulli, dropout.
+ * random.c - random_bits, random_uniform, random_normal, bernoulli, dropout. See random.h.
  *
- * Element i is a function of seed, counter and i alone, so tasks of a fixed size fill their ranges
- * in any order. Words come from random_tmpl.c in tiles; here they become the dtype asked for. To
- * add an op: a filler (tile of words in, elements out), a launch function, a row.
+ * Element i is a function of seed, counter and i alone (dropout's of x's element i, too), so tasks
+ * fill their ranges in any order. Words come from random_tmpl.c in tiles; here they become the
+ * dtype asked for. To add an op: a filler (tile of words in, elements out), a row of `kinds`, a
+ * launch function, a row.
  */
+#include "random.h"
+
 #include "copy_nd.h"
 #include "kernels.h"
 #include "rows.h"
@@ -19,78 +22,41 @@
 
 enum { TILE = 512, GRAIN = 16384 };
 
-typedef struct random_job random_job;
-/* Makes n elements, `first` is the number of the first, from words that start at it. */
-typedef void (*filler)(const random_job *job, uint64_t first, uint64_t n, const uint32_t *words);
-
-struct random_job {
-    filler fill;
-    char *out;
-    uint64_t n;
-    uint64_t seed;
-    uint64_t counter;
-    uint64_t grain;
-    uint32_t words_per_element;
-    uint8_t dtype;
-    uint8_t zero[3];
-    /* bernoulli: value of one; bernoulli and dropout: the chance */
-    float chance;
-    uint32_t padding;
-    double scale;
-    char one[8];
-    const burn_operand *x;
-};
-
-static void random_task(void *ctx, uint32_t task)
+/* Words that come before the first element's in its tile: tiles begin at whole blocks. */
+static const uint32_t *from_first(const flex_random *g, const uint32_t *words, uint64_t skip)
 {
-    const random_job *job = ctx;
+    return words + skip * g->words_per_element;
+}
+
+void flex_random_elements(const flex_random *g, void *out, const void *in, uint64_t first,
+                          uint64_t n)
+{
     uint32_t words[2 * TILE + 4];
-    uint64_t lo = task * job->grain;
-    uint64_t hi = job->n - lo < job->grain ? job->n : lo + job->grain;
-    for (uint64_t at = lo; at < hi; at += TILE) {
-        uint64_t n = hi - at < TILE ? hi - at : TILE;
-        uint64_t block = at * job->words_per_element / 4;
-        uint64_t n_blocks = (n * job->words_per_element + 3) / 4;
-        flex_isa_kernels->random->blocks(words, job->seed, job->counter + block, n_blocks);
-        job->fill(job, at, n, words);
+    uint32_t size = flex_size(g->dtype);
+    char *z = out;
+    const char *x = in;
+    while (n > 0) {
+        uint64_t skip = first % 4;
+        uint64_t now = n < TILE - skip ? n : TILE - skip;
+        uint64_t block = (first - skip) * g->words_per_element / 4;
+        uint64_t n_blocks = ((skip + now) * g->words_per_element + 3) / 4;
+        flex_isa_kernels->random->blocks(words, g->seed, g->counter + block, n_blocks);
+        g->fill(g, z, x, skip, now, words);
+        z += now * size;
+        x += x != NULL ? now * size : 0;
+        first += now;
+        n -= now;
     }
 }
 
-static void start(random_job *job, const burn_call *call, uint32_t first, filler fill)
-{
-    const burn_operand *z = flex_out(call, 0);
-    memset(job, 0, sizeof(*job));
-    job->fill = fill;
-    job->out = z->data;
-    job->n = (uint64_t)flex_numel(z);
-    job->dtype = z->dtype;
-    job->seed = (uint64_t)flex_read_i64(flex_in(call, first)->data, BURN_U64);
-    job->counter = (uint64_t)flex_read_i64(flex_in(call, first + 1)->data, BURN_U64);
-    job->words_per_element = 1;
-    job->grain = GRAIN;
-}
+/* ---- fillers --------------------------------------------------------------------------------- */
 
-static int32_t fill_all(random_job *job)
+static void fill_bits(const flex_random *g, void *out, const void *in, uint64_t skip, uint64_t n,
+                      const uint32_t *words)
 {
-    while (job->n / job->grain >= UINT32_MAX) {
-        job->grain *= 2;
-    }
-    flex_parallel((uint32_t)((job->n + job->grain - 1) / job->grain), random_task, job);
-    return BURN_OK;
-}
-
-static void fill_bits(const random_job *job, uint64_t first, uint64_t n, const uint32_t *words)
-{
-    uint32_t size = 4 * job->words_per_element;
-    memcpy(job->out + first * size, words, n * size); /* low word first, as memory has it */
-}
-
-static int32_t launch_bits(const burn_call *call)
-{
-    random_job job;
-    start(&job, call, 0, fill_bits);
-    job.words_per_element = job.dtype == BURN_U64 ? 2 : 1;
-    return fill_all(&job);
+    (void)in;
+    /* low word first, as memory has it */
+    memcpy(out, from_first(g, words, skip), n * flex_size(g->dtype));
 }
 
 /* Rounds a number in [0,1) down to a half, so that 1 is never reached. */
@@ -106,36 +72,31 @@ static double uniform_f64(const uint32_t *words, uint64_t i)
     return burn_philox_uniform64((uint64_t)words[2 * i + 1] << 32 | words[2 * i]);
 }
 
-static void fill_uniform(const random_job *job, uint64_t first, uint64_t n, const uint32_t *words)
+static void fill_uniform(const flex_random *g, void *out, const void *in, uint64_t skip,
+                         uint64_t n, const uint32_t *words)
 {
-    if (job->dtype == BURN_F64) {
-        double *z = (double *)(void *)job->out + first;
+    (void)in;
+    words = from_first(g, words, skip);
+    if (g->dtype == BURN_F64) {
+        double *z = out;
         for (uint64_t i = 0; i < n; i++) {
             z[i] = uniform_f64(words, i);
         }
-    } else if (job->dtype == BURN_F32) {
-        float *z = (float *)(void *)job->out + first;
+    } else if (g->dtype == BURN_F32) {
+        float *z = out;
         for (uint64_t i = 0; i < n; i++) {
             z[i] = (float)(int32_t)(words[i] >> 8) * 0x1p-24f;
         }
     } else {
-        uint16_t *z = (uint16_t *)(void *)job->out + first;
+        uint16_t *z = out;
         for (uint64_t i = 0; i < n; i++) {
-            z[i] = half_below(burn_philox_uniform32(words[i]), job->dtype);
+            z[i] = half_below(burn_philox_uniform32(words[i]), g->dtype);
         }
     }
 }
 
-static int32_t launch_uniform(const burn_call *call)
-{
-    random_job job;
-    start(&job, call, 0, fill_uniform);
-    job.words_per_element = job.dtype == BURN_F64 ? 2 : 1;
-    return fill_all(&job);
-}
-
-/* Tiles start at even elements; a last odd element uses half of its pair. */
-static void fill_normal_f64(double *z, uint64_t n, const uint32_t *words)
+/* A last odd element uses half of its pair. */
+static void pairs_f64(double *z, uint64_t n, const uint32_t *words)
 {
     for (uint64_t i = 0; i < n; i += 2) {
         double radius = sqrt(-2.0 * log1p(-uniform_f64(words, i)));
@@ -147,106 +108,197 @@ static void fill_normal_f64(double *z, uint64_t n, const uint32_t *words)
     }
 }
 
-static void fill_normal(const random_job *job, uint64_t first, uint64_t n, const uint32_t *words)
+/* Tiles begin with a pair. */
+static void fill_normal(const flex_random *g, void *out, const void *in, uint64_t skip, uint64_t n,
+                        const uint32_t *words)
 {
     float wide[TILE + 2];
-    if (job->dtype == BURN_F64) {
-        fill_normal_f64((double *)(void *)job->out + first, n, words);
+    double wider[TILE + 2];
+    (void)in;
+    if (g->dtype == BURN_F64) {
+        pairs_f64(wider, skip + n, words);
+        memcpy(out, wider + skip, n * sizeof(double));
         return;
     }
-    flex_isa_kernels->random->normals(wide, words, (n + 1) / 2);
-    if (job->dtype == BURN_F32) {
-        memcpy(job->out + first * 4, wide, n * 4);
-    } else if (job->dtype == BURN_F16) {
-        flex_isa_kernels->float_to_half(job->out + first * 2, wide, n);
+    flex_isa_kernels->random->normals(wide, words, (skip + n + 1) / 2);
+    if (g->dtype == BURN_F32) {
+        memcpy(out, wide + skip, n * sizeof(float));
+    } else if (g->dtype == BURN_F16) {
+        flex_isa_kernels->float_to_half(out, wide + skip, n);
     } else {
-        flex_isa_kernels->float_to_bfloat(job->out + first * 2, wide, n);
+        flex_isa_kernels->float_to_bfloat(out, wide + skip, n);
     }
 }
 
-static int32_t launch_normal(const burn_call *call)
+static void fill_bernoulli(const flex_random *g, void *out, const void *in, uint64_t skip,
+                           uint64_t n, const uint32_t *words)
 {
-    random_job job;
-    start(&job, call, 0, fill_normal);
-    job.words_per_element = job.dtype == BURN_F64 ? 2 : 1;
-    return fill_all(&job);
-}
-
-static void fill_bernoulli(const random_job *job, uint64_t first, uint64_t n,
-                           const uint32_t *words)
-{
-    uint32_t size = flex_size(job->dtype);
-    char *z = job->out + first * size;
+    uint32_t size = flex_size(g->dtype);
+    char *z = out;
+    (void)in;
+    words = from_first(g, words, skip);
     memset(z, 0, n * size);
     for (uint64_t i = 0; i < n; i++) {
-        if (burn_philox_uniform32(words[i]) < job->chance) {
-            memcpy(z + i * size, job->one, size);
+        if (burn_philox_uniform32(words[i]) < g->chance) {
+            memcpy(z + i * size, g->one, size);
         }
     }
 }
 
-static int32_t launch_bernoulli(const burn_call *call)
+static void fill_dropout(const flex_random *g, void *out, const void *in, uint64_t skip, uint64_t n,
+                         const uint32_t *words)
 {
-    random_job job;
-    start(&job, call, 1, fill_bernoulli);
-    job.chance = (float)flex_read_f64(flex_in(call, 0)->data, BURN_F64);
-    flex_one(job.dtype, job.one);
-    return fill_all(&job);
-}
-
-/* One tile of x, in any layout, as f64 or f32. */
-static void fill_dropout(const random_job *job, uint64_t first, uint64_t n, const uint32_t *words)
-{
-    const burn_operand *x = job->x;
-    uint32_t size = flex_size(x->dtype);
-    _Alignas(64) char raw[TILE * 8];
     float wide[TILE];
-    const char *data = (const char *)x->data + first * size;
-    if (x->layout != BURN_LAYOUT_CONTIGUOUS) {
-        flex_gather(raw, x->data, size, x->rank, x->dims, x->strides, (int64_t)first, (int64_t)n);
-        data = raw;
-    }
-    char *out = job->out + first * size;
-    if (x->dtype == BURN_F64) {
-        const double *in = (const double *)(const void *)data;
-        double *z = (double *)(void *)out;
+    words = from_first(g, words, skip);
+    if (g->dtype == BURN_F64) {
+        const double *x = in;
+        double *z = out;
         for (uint64_t i = 0; i < n; i++) {
-            int kept = burn_philox_uniform32(words[i]) >= job->chance;
-            z[i] = kept ? in[i] * job->scale : 0.0;
+            int kept = burn_philox_uniform32(words[i]) >= g->chance;
+            z[i] = kept ? x[i] * g->scale : 0.0;
         }
         return;
     }
-    const float *in = (const float *)(const void *)data;
-    const float scale = (float)job->scale;
-    float *z = x->dtype == BURN_F32 ? (float *)(void *)out : wide;
-    if (x->dtype == BURN_F16) {
-        flex_isa_kernels->half_to_float(wide, data, n);
-        in = wide;
-    } else if (x->dtype == BURN_BF16) {
-        flex_isa_kernels->bfloat_to_float(wide, data, n);
-        in = wide;
+    const float *x = in;
+    const float scale = (float)g->scale;
+    float *z = g->dtype == BURN_F32 ? (float *)out : wide;
+    if (g->dtype == BURN_F16) {
+        flex_isa_kernels->half_to_float(wide, in, n);
+        x = wide;
+    } else if (g->dtype == BURN_BF16) {
+        flex_isa_kernels->bfloat_to_float(wide, in, n);
+        x = wide;
     }
     for (uint64_t i = 0; i < n; i++) {
         float u = (float)(int32_t)(words[i] >> 8) * 0x1p-24f;
-        float y = in[i] * scale;
-        z[i] = u >= job->chance ? y : 0.0f;
+        float y = x[i] * scale;
+        z[i] = u >= g->chance ? y : 0.0f;
     }
-    if (x->dtype == BURN_F16) {
+    if (g->dtype == BURN_F16) {
         flex_isa_kernels->float_to_half(out, wide, n);
-    } else if (x->dtype == BURN_BF16) {
+    } else if (g->dtype == BURN_BF16) {
         flex_isa_kernels->float_to_bfloat(out, wide, n);
     }
 }
 
-static int32_t launch_dropout(const burn_call *call)
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+#define NONE FLEX_RANDOM_NONE
+static const flex_random_kind kinds[] = {
+    {BURN_OP_RANDOM_BITS, fill_bits, NONE, NONE, 0, {0}},
+    {BURN_OP_RANDOM_UNIFORM, fill_uniform, NONE, NONE, 0, {0}},
+    {BURN_OP_RANDOM_NORMAL, fill_normal, NONE, NONE, 0, {0}},
+    {BURN_OP_BERNOULLI, fill_bernoulli, NONE, 0, 1, {0}},
+    {BURN_OP_DROPOUT, fill_dropout, 0, 1, 2, {0}},
+};
+
+const flex_random_kind *flex_random_of(uint64_t op)
+{
+    for (uint32_t k = 0; k < FLEX_COUNT(kinds); k++) {
+        if (kinds[k].op == op) {
+            return &kinds[k];
+        }
+    }
+    return NULL;
+}
+
+void flex_random_start(flex_random *g, const flex_random_kind *kind, uint8_t dtype,
+                       const void *seed, const void *counter, const void *chance)
+{
+    memset(g, 0, sizeof(*g));
+    g->fill = kind->fill;
+    g->dtype = dtype;
+    memcpy(&g->seed, seed, sizeof(g->seed));
+    memcpy(&g->counter, counter, sizeof(g->counter));
+    int wide = kind->chance == NONE && flex_size(dtype) == 8;
+    g->words_per_element = wide ? 2 : 1;
+    if (kind->chance != NONE) {
+        double p = flex_read_f64(chance, BURN_F64);
+        g->chance = (float)p;
+        g->scale = p < 1.0 ? 1.0 / (1.0 - p) : 0.0;
+        flex_one(dtype, g->one);
+    }
+}
+
+/* ---- single ops ------------------------------------------------------------------------------ */
+
+typedef struct random_job {
+    flex_random random;
+    char *out;
+    const burn_operand *x; /* or NULL */
+    uint64_t n;
+    uint64_t grain;
+} random_job;
+
+/* A piece of x that is not dense, gathered. */
+static void strided_range(const random_job *job, uint64_t lo, uint64_t hi)
+{
+    const burn_operand *x = job->x;
+    uint32_t size = flex_size(x->dtype);
+    _Alignas(64) char raw[TILE * 8];
+    for (uint64_t at = lo; at < hi; at += TILE) {
+        uint64_t n = hi - at < TILE ? hi - at : TILE;
+        flex_gather(raw, x->data, size, x->rank, x->dims, x->strides, (int64_t)at, (int64_t)n);
+        flex_random_elements(&job->random, job->out + at * size, raw, at, n);
+    }
+}
+
+static void random_task(void *ctx, uint32_t task)
+{
+    const random_job *job = ctx;
+    uint32_t size = flex_size(job->random.dtype);
+    uint64_t lo = task * job->grain;
+    uint64_t hi = job->n - lo < job->grain ? job->n : lo + job->grain;
+    if (job->x != NULL && job->x->layout != BURN_LAYOUT_CONTIGUOUS) {
+        strided_range(job, lo, hi);
+        return;
+    }
+    const char *x = job->x != NULL ? (const char *)job->x->data + lo * size : NULL;
+    flex_random_elements(&job->random, job->out + lo * size, x, lo, hi - lo);
+}
+
+static int32_t launch(const burn_call *call, uint64_t op)
 {
     random_job job;
-    double p = flex_read_f64(flex_in(call, 1)->data, BURN_F64);
-    start(&job, call, 2, fill_dropout);
-    job.x = flex_in(call, 0);
-    job.chance = (float)p;
-    job.scale = p < 1.0 ? 1.0 / (1.0 - p) : 0.0;
-    return fill_all(&job);
+    const flex_random_kind *kind = flex_random_of(op);
+    const burn_operand *z = flex_out(call, 0);
+    const void *chance = kind->chance != NONE ? flex_in(call, kind->chance)->data : NULL;
+    flex_random_start(&job.random, kind, z->dtype, flex_in(call, kind->first)->data,
+                      flex_in(call, kind->first + 1u)->data, chance);
+    job.out = z->data;
+    job.x = kind->x != NONE ? flex_in(call, kind->x) : NULL;
+    job.n = (uint64_t)flex_numel(z);
+    job.grain = GRAIN;
+    while (job.n / job.grain >= UINT32_MAX) {
+        job.grain *= 2;
+    }
+    flex_parallel((uint32_t)((job.n + job.grain - 1) / job.grain), random_task, &job);
+    return BURN_OK;
+}
+
+static int32_t launch_bits(const burn_call *call)
+{
+    return launch(call, BURN_OP_RANDOM_BITS);
+}
+
+static int32_t launch_uniform(const burn_call *call)
+{
+    return launch(call, BURN_OP_RANDOM_UNIFORM);
+}
+
+static int32_t launch_normal(const burn_call *call)
+{
+    return launch(call, BURN_OP_RANDOM_NORMAL);
+}
+
+static int32_t launch_bernoulli(const burn_call *call)
+{
+    return launch(call, BURN_OP_BERNOULLI);
+}
+
+static int32_t launch_dropout(const burn_call *call)
+{
+    return launch(call, BURN_OP_DROPOUT);
 }
 
 /* clang-format off */

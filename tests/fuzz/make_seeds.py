@@ -43,9 +43,10 @@ def op_seeds():
 
 
 FULL, ROW, ONE, NONE = 0, 1, 2, 0xffff  # spaces of abi/burn/fused.h
-CODE = {"bool": 1, "i32": 7, "i64": 9, "f16": 10, "f32": 12}  # dtypes
+CODE = {"bool": 1, "i32": 7, "u64": 8, "i64": 9, "f16": 10, "f32": 12, "f64": 13}  # dtypes
 OP = {"neg": 1, "exp": 4, "add": 40, "sub": 41, "mul": 42, "div": 43, "less": 62, "where": 66,
-      "cast": 67, "clamp": 68, "sum": 90, "max": 92}
+      "cast": 67, "clamp": 68, "sum": 90, "max": 92, "random_uniform": 83,
+      "random_normal": 84, "bernoulli": 85, "dropout": 173}
 
 
 def axes_of_a_row():
@@ -54,6 +55,10 @@ def axes_of_a_row():
 
 def cast_to(dtype):
     return struct.pack("<IIII", 16, 1, CODE[dtype], 0)
+
+
+def numbers_of(dtype):
+    return struct.pack("<IIII8q", 80, 1, 0, CODE[dtype], *[0] * 8)
 
 
 def fused(inputs, steps, outputs, length=NONE):
@@ -95,6 +100,15 @@ def fused_seeds():
     yield "per_row", fused([("f32", ROW, 0), full, ("i64", ONE, 1), ("f32", ONE, 0)], [
         ("sum", "f32", ROW, [1], axes), ("mul", "f32", ROW, [4, 0], b""),
         ("sub", "f32", FULL, [1, 5], b""), ("add", "f32", FULL, [6, 3], b"")], [5, 7], 2)
+    seeds = [("u64", ONE, 1)] * 2
+    yield "mask", fused([full] + seeds + [number], [
+        ("random_uniform", "f32", FULL, [1, 2], numbers_of("f32")),
+        ("less", "bool", FULL, [4, 3], b""), ("where", "f32", FULL, [5, 0, 3], b"")], [6])
+    yield "noise", fused([full] + seeds + [("f64", ONE, 1), ("i64", ONE, 1)], [
+        ("random_normal", "f32", FULL, [1, 2], numbers_of("f32")),
+        ("dropout", "f32", FULL, [0, 3, 1, 2], b""), ("add", "f32", FULL, [5, 6], b""),
+        ("bernoulli", "i32", FULL, [3, 1, 2], numbers_of("i32")),
+        ("sum", "f32", ROW, [7], axes_of_a_row())], [8, 9], 4)
     for first in range(13):  # recipes, which begin with the inputs' dtypes
         yield f"recipe_{first:02d}", bytes([3, first] + [1, 2, 3] * 3 + [
             40 + first, 2, 0, 1, 2, 3, 90, 0, 0, 0, 0, 0, 67, first + 5, 0, 0, 0, 0, 66, 0, 1, 2, 3,

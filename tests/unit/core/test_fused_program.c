@@ -251,8 +251,8 @@ static const breaker breakers[] = {
     ROW_OF(nothing_full, "no input is full"),
     ROW_OF(op_unknown, "step 2 is op 12345", "none of the core's"),
     ROW_OF(op_of_an_extension, "step 2 is op", "none of the core's"),
-    ROW_OF(op_of_another_kind, "step 2 (matmul)", "neither maps elements nor reduces"),
-    ROW_OF(op_that_is_random, "step 2 (dropout)", "neither maps"),
+    ROW_OF(op_of_another_kind, "step 2 (matmul)", "neither maps, reduces nor generates"),
+    ROW_OF(op_that_is_random, "step 2 (dropout): 2 operands; 4 expected"),
     ROW_OF(op_itself, "step 2 (fused)", "neither maps"),
     ROW_OF(operand_count, "step 2 (sub): 1 operands; 2 expected"),
     ROW_OF(step_space, "step 2 (sub): space 2"),
@@ -289,25 +289,104 @@ static const breaker breakers[] = {
     ROW_OF(output_twice, "outputs 0 and 1 are both value 9"),
 };
 
-static void check__each_rule_broken_once(void **state)
+static void check_breakers(const breaker *rows, size_t n, void (*make)(program *p))
 {
-    (void)state;
     static program p;
-    for (size_t i = 0; i < sizeof(breakers) / sizeof(breakers[0]); i++) {
+    for (size_t i = 0; i < n; i++) {
         burn_err err = BURN_ERR_INIT;
-        good(&p);
+        make(&p);
         assert_int_equal(burn_fused_check(p.at.bytes, p.size, &err), BURN_OK);
-        breakers[i].broken(&p);
+        rows[i].broken(&p);
         int32_t code = burn_fused_check(p.at.bytes, p.size, &err);
         int fine = code == BURN_E_FORMAT && strncmp(err.text, "fused: ", 7) == 0;
-        for (size_t w = 0; w < 3 && breakers[i].words[w] != NULL; w++) {
-            fine = fine && strstr(err.text, breakers[i].words[w]) != NULL;
+        for (size_t w = 0; w < 3 && rows[i].words[w] != NULL; w++) {
+            fine = fine && strstr(err.text, rows[i].words[w]) != NULL;
         }
         if (!fine) {
-            print_error("%s: code %d, \"%s\"\n", breakers[i].name, (int)code, err.text);
+            print_error("%s: code %d, \"%s\"\n", rows[i].name, (int)code, err.text);
         }
         assert_true(fine);
     }
+}
+
+static void check__each_rule_broken_once(void **state)
+{
+    (void)state;
+    check_breakers(breakers, sizeof(breakers) / sizeof(breakers[0]), good);
+}
+
+/* ---- generators ------------------------------------------------------------------------------ */
+
+enum { G_X, G_ROW, G_SEED, G_COUNTER, G_P, G_LENGTH };
+enum { G_UNIFORM, G_DROPOUT };
+
+/* x + u, dropped: with a value per row that nobody needs. */
+static void good_generators(program *p)
+{
+    static burni_fused_builder b; /* large */
+    static const burn_fused_input inputs[] = {
+        {BURN_F32, FULL, 0, 0}, {BURN_F32, ROW, 0, 0}, {BURN_U64, ONE, 1, 0},
+        {BURN_U64, ONE, 1, 0},  {BURN_F64, ONE, 1, 0}, {BURN_I64, ONE, 1, 0}};
+    burn_attrs_shape shape;
+    burn_attrs_init(&shape, (uint32_t)sizeof(shape));
+    shape.dtype = BURN_F32;
+    burni_fused_begin(&b);
+    for (uint32_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        (void)burni_fused_add_input(&b, inputs[i].dtype, inputs[i].space, inputs[i].immediate);
+    }
+    burni_fused_set_row_input(&b, G_LENGTH);
+    (void)burni_fused_add_step(&b, BURN_OP_RANDOM_UNIFORM, BURN_F32, FULL,
+                               (uint16_t[]){G_SEED, G_COUNTER}, 2, &shape, sizeof(shape));
+    uint16_t y = burni_fused_add_step(&b, BURN_OP_DROPOUT, BURN_F32, FULL,
+                                      (uint16_t[]){G_X, G_P, G_SEED, G_COUNTER}, 4, NULL, 0);
+    (void)burni_fused_add_output(&b, y);
+    memset(p, 0xee, sizeof(*p));
+    p->size = burni_fused_finish(&b, p->at.bytes, sizeof(p->at.bytes));
+}
+
+SET(generator_of_rows, step(p, G_UNIFORM)->space, ROW)
+SET(generator_takes_a_row, step(p, G_DROPOUT)->args[0], G_ROW)
+SET(generator_takes_one, input(p, G_X)->space, ONE)
+SET(seed_is_a_tensor, input(p, G_SEED)->immediate, 0)
+SET(generator_dtype, attrs_of(p, G_UNIFORM)[12], BURN_I32)
+
+static void set_shape(program *p, uint32_t rank, int64_t dim)
+{
+    burn_attrs_shape shape;
+    memcpy(&shape, attrs_of(p, G_UNIFORM), sizeof(shape));
+    shape.n_dims = rank;
+    shape.dims[0] = dim;
+    memcpy(attrs_of(p, G_UNIFORM), &shape, sizeof(shape));
+}
+
+static void generator_of_a_shape(program *p)
+{
+    set_shape(p, 1, 6);
+}
+
+static void generator_of_hidden_dims(program *p)
+{
+    set_shape(p, 0, 6);
+}
+
+static const breaker generator_breakers[] = {
+    ROW_OF(generator_of_rows, "step 0 (random_uniform): gives one element per position, not row"),
+    ROW_OF(generator_takes_a_row, "step 1 (dropout): operand 0 is row; it must be full"),
+    ROW_OF(generator_takes_one, "no input is full"),
+    ROW_OF(seed_is_a_tensor, "step 0 (random_uniform): operand seed must be a scalar"),
+    ROW_OF(generator_dtype, "step 0: random_uniform: cannot make a tensor of dtype i32"),
+    ROW_OF(generator_of_a_shape, "step 0 (random_uniform): has a shape of its own, rank 1"),
+    ROW_OF(generator_of_hidden_dims, "step 0 (random_uniform): has a shape of its own, rank 0"),
+};
+
+static void check__generators_have_no_shape_and_no_smaller_operands(void **state)
+{
+    (void)state;
+    static program p;
+    good_generators(&p);
+    assert_int_equal(burn_fused_check(p.at.bytes, p.size, NULL), BURN_OK);
+    check_breakers(generator_breakers, sizeof(generator_breakers) / sizeof(breaker),
+                   good_generators);
 }
 
 static void check__bytes_that_are_not_aligned(void **state)
@@ -494,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check__each_rule_broken_once),
+        cmocka_unit_test(check__generators_have_no_shape_and_no_smaller_operands),
         cmocka_unit_test(check__bytes_that_are_not_aligned),
         cmocka_unit_test(text__one_line_per_step),
         cmocka_unit_test(builder__attributes_are_shared_and_values_numbered),

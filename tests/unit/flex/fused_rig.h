@@ -46,6 +46,9 @@ typedef struct rig {
     uint16_t n_out;
     uint32_t n_folds;
     int divides;
+    uint16_t seed;     /* immediates of generators; seed BURN_FUSED_NONE: there are none */
+    uint16_t counter;
+    uint16_t chance;
     uint16_t in_place; /* this input's memory is output 0's, or BURN_FUSED_NONE */
     rig_value values[RIG_VALUES];
     burn_fused_step steps[BURN_FUSED_MAX_STEPS];

@@ -180,20 +180,64 @@ static void add_fold(rig *r, uint16_t x)
     rig_step(r, op, result_of(op, r->values[x].dtype), &x, 1, &axes, sizeof(axes));
 }
 
+/* Scalars of the generators: two seeds, a chance. */
+static void add_seeds(rig *r)
+{
+    r->seed = rig_immediate(r, BURN_U64, (double)pick(1000));
+    r->counter = rig_immediate(r, BURN_U64, pick(2) == 0 ? 4294967290.0 : (double)pick(1000));
+    r->chance = rig_immediate(r, BURN_F64, 0.1 * (double)pick(11));
+}
+
+/* Numbers of a dtype that one of the random ops takes, from x or from nothing. */
+static void add_generator(rig *r, uint16_t x)
+{
+    static const uint64_t ops[] = {BURN_OP_RANDOM_BITS, BURN_OP_RANDOM_UNIFORM,
+                                   BURN_OP_RANDOM_NORMAL, BURN_OP_BERNOULLI};
+    uint8_t dtype = r->values[x].dtype;
+    burn_attrs_shape shape;
+    if (r->seed == BURN_FUSED_NONE) {
+        return;
+    }
+    uint16_t drop[4] = {x, r->chance, r->seed, r->counter};
+    if (pick(2) == 0 && dtype >= BURN_F16 && r->values[x].space == BURN_FUSED_FULL) {
+        rig_step(r, BURN_OP_DROPOUT, dtype, drop, 4, NULL, 0);
+        return;
+    }
+    uint64_t op = ops[pick(COUNT(ops))];
+    const burn_slot *out = &rig_row(op, 0)->slots[rig_row(op, 0)->n_slots - 1u];
+    dtype = op == BURN_OP_RANDOM_BITS ? (uint8_t)(pick(2) ? BURN_U32 : BURN_U64) : dtype;
+    if ((out->dtypes[0] >> dtype & 1) == 0) {
+        dtype = BURN_F32;
+    }
+    memset(&shape, 0, sizeof(shape));
+    shape.head.size = (uint32_t)sizeof(shape);
+    shape.head.revision = 1;
+    shape.dtype = dtype;
+    int takes_chance = op == BURN_OP_BERNOULLI;
+    rig_step(r, op, dtype, drop + (takes_chance ? 1 : 2), takes_chance ? 3 : 2, &shape,
+             sizeof(shape));
+}
+
 static void fill_random(rig *r, uint32_t n_steps)
 {
     uint8_t dtype = pick_dtype();
     rig_input(r, dtype, BURN_FUSED_FULL, RIG_DENSE);
+    r->seed = BURN_FUSED_NONE;
+    if (pick(3) == 0) {
+        add_seeds(r);
+    }
     for (uint32_t k = pick(4); k > 0; k--) {
         add_random_input(r, pick(3) == 0 ? pick_dtype() : dtype);
     }
     for (uint32_t tries = 0; tries < 200 && r->n_steps < n_steps; tries++) {
         uint16_t x = pick(3) == 0 ? (uint16_t)pick(r->n_values) : (uint16_t)(r->n_values - 1);
-        uint32_t kind = pick(8);
+        uint32_t kind = pick(9);
         if (r->values[x].is_length) {
             continue;
         }
-        if (kind < 5) {
+        if (kind == 8) {
+            add_generator(r, x);
+        } else if (kind < 5) {
             add_elementwise(r, x);
         } else if (kind < 7) {
             add_other(r, x);
