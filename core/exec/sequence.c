@@ -217,8 +217,24 @@ static inline uint32_t fresh_slot(burni_sequence *q, burni_storage *s)
     return put_slot(q, s, at);
 }
 
+/* The operand whose dims were linked last. */
+typedef struct linked {
+    const int64_t *dims;
+    uint32_t rank;
+} linked;
+
+/* Whether two operands share an array of dims or have two that are equal is nobody's business. */
+static inline int same_dims(const linked *last, const burn_operand *o)
+{
+    if (o->dims == last->dims) {
+        return 1;
+    }
+    return last->dims != NULL && o->rank == last->rank &&
+           memcmp(o->dims, last->dims, o->rank * sizeof(int64_t)) == 0;
+}
+
 static inline uint64_t link_operand(burni_sequence *q, uint64_t chain, const burn_operand *o,
-                                    uint32_t slot, const int64_t **dims)
+                                    uint32_t slot, linked *last)
 {
     uint32_t head;
     memcpy(&head, &o->kind, sizeof(head)); /* kind, dtype, rank, layout */
@@ -227,9 +243,10 @@ static inline uint64_t link_operand(burni_sequence *q, uint64_t chain, const bur
         return chain;
     }
     /* One without dims may point where those of the next one begin. */
-    if (o->rank > 0 && o->dims != *dims) {
+    if (o->rank > 0 && !same_dims(last, o)) {
         chain = link_sizes(q, chain, o->rank, o->dims);
-        *dims = o->dims;
+        last->dims = o->dims;
+        last->rank = o->rank;
     }
     if ((o->layout & (BURN_LAYOUT_CONTIGUOUS | BURN_LAYOUT_SCALAR)) == 0) {
         chain = link_sizes(q, chain, o->rank, o->strides);
@@ -247,17 +264,17 @@ void burni_sequence_add(burni_sequence *q, const burni_launch *launch, uint32_t 
     if (launch->attrs_size > 0) {
         chain = link_attrs(chain, launch);
     }
-    const int64_t *dims = NULL;
+    linked last = {NULL, 0};
     q->n_fresh = 0;
     for (uint32_t i = 0; i < n_in; i++) {
         burni_storage *s = launch->storages[i];
         slots[i] = s != NULL ? slot_of(q, s) : BURNI_SLOT_NONE;
-        chain = link_operand(q, chain, &launch->operands[i], slots[i], &dims);
+        chain = link_operand(q, chain, &launch->operands[i], slots[i], &last);
     }
     for (uint32_t i = n_in; i < n_in + launch->n_out; i++) {
         burni_storage *s = launch->storages[i];
         slots[i] = s == NULL ? BURNI_SLOT_NONE : fresh ? fresh_slot(q, s) : slot_of(q, s);
-        chain = link_operand(q, chain, &launch->operands[i], slots[i], &dims);
+        chain = link_operand(q, chain, &launch->operands[i], slots[i], &last);
     }
     q->chain = chain ^ chain >> 32;
     q->length++;
