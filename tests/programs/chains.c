@@ -5,8 +5,8 @@
  * A chain is drawn first, then applied some times over: to the same value, or to one of another
  * batch size. Its links are pointwise calls of many dtypes, with scalars, rows and earlier values
  * broadcast, reductions whose results go back in, values handed over, casts, reads of variables and
- * updates, integer divisions that fail by what the data are. Scopes around them end early. To add a
- * sort of link: a row of `makers`.
+ * updates, random numbers, integer divisions that fail by what the data are. Scopes around them end
+ * early. To add a sort of link: a row of `makers`.
  */
 #include "generate.h"
 
@@ -175,6 +175,42 @@ static int32_t choose(const place *at, int32_t x)
     return maker_op(at->m, at->t, BURN_OP_WHERE, NULL, 0, in, 3);
 }
 
+/* A scalar by value that ops take as a seed, a counter or a chance. */
+static int32_t number(const place *at, uint8_t dtype, double x)
+{
+    int32_t id = maker_scalar(at->m, at->t, dtype);
+    value *v = maker_at(at->m, id);
+    conf_set(&v->host, 0, x);
+    conf_tell_number(&v->host);
+    return id;
+}
+
+/* Drops some, or adds numbers that are drawn. */
+static int32_t draw_numbers(const place *at, int32_t x)
+{
+    const burn_meta *meta = meta_of(at, x);
+    burn_attrs_shape a;
+    if (!maker_at(at->m, x)->known || burn_dtype_class(meta->dtype) != BURN_CLASS_FLOAT) {
+        return x;
+    }
+    int32_t seed = number(at, BURN_U64, at->how->pick);
+    int32_t counter = number(at, BURN_U64, at->how->pick % 7);
+    if (at->how->pick % 2) {
+        int32_t in[4] = {x, number(at, BURN_F64, 0.25), seed, counter};
+        return maker_op(at->m, at->t, BURN_OP_DROPOUT, NULL, 0, in, 4);
+    }
+    burn_attrs_init(&a, sizeof(a));
+    a.dtype = meta->dtype;
+    a.n_dims = meta->rank;
+    memcpy(a.dims, meta->dims, meta->rank * sizeof(a.dims[0]));
+    int32_t in[2] = {seed, counter};
+    int32_t u = maker_op(at->m, at->t, BURN_OP_RANDOM_UNIFORM, &a, sizeof(a), in, 2);
+    if (u == NO_VALUE || !maker_may_use(at->m, x, at->t)) {
+        return x;
+    }
+    return call(at, pick_binary(at), x, u, 2);
+}
+
 /* Fails where a small number has become 0. */
 static int32_t divide(const place *at, int32_t x)
 {
@@ -210,7 +246,7 @@ typedef struct sort {
 static const sort makers[] = {
     {20, unary},     {14, with_scalar}, {14, with_first}, {8, with_itself}, {12, recast},
     {14, with_row},  {8, with_part},    {8, choose},      {3, divide},      {6, variable},
-    {3, keep},
+    {3, keep},       {9, draw_numbers},
 };
 
 /* ---- the chain ------------------------------------------------------------------------------- */
