@@ -253,7 +253,8 @@ static uint8_t place_in(const graph *g, uint32_t i, uint32_t group)
     if (self->positions == to->positions) {
         return BURN_FUSED_FULL;
     }
-    int is_row = to->length > 0 && !self->generates && self->positions == to->positions / to->length;
+    int is_row = to->length > 0 && !self->generates &&
+                 self->positions == to->positions / to->length;
     return is_row ? (uint8_t)BURN_FUSED_ROW : 255;
 }
 

@@ -5,8 +5,8 @@
  * same plan.
  *
  * A chain draws numbers and uses them at once. What it should give comes from the same chain with
- * each value waited for as soon as it is made, which leaves nothing to put together. To add a chain: a
- * row of `chains`.
+ * each value waited for as soon as it is made, which leaves nothing to put together. To add a
+ * chain: a row of `chains`.
  */
 #include "core_test.h"
 
