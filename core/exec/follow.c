@@ -10,6 +10,7 @@
  */
 #include "exec/follow.h"
 
+#include "exec/lock.h"
 #include "exec/origin.h"
 
 #include <string.h>
@@ -49,19 +50,24 @@ static inline int is_this(const burni_sequence *q, const burni_record *r, const 
            r->launch.n_out == call->n_out;
 }
 
-static inline void fill_inputs(burni_sequence *q, const burni_record *r, const burni_form *call)
+/* Whether a view differs from the last time. */
+static inline int fill_inputs(burni_sequence *q, const burni_record *r, const burni_form *call)
 {
+    uint64_t differs = 0;
     for (uint32_t i = 0; i < call->n_in; i++) {
         burn_operand *o = &r->launch.operands[i];
         const burn_tensor *t = call->in[i];
         if (r->slots[i] != BURNI_SLOT_NONE) {
             r->launch.storages[i] = t->storage;
-            o->offset = t->offset != 0 ? (uint64_t)t->offset * burn_dtype_size(t->dtype) : 0;
+            uint64_t offset = t->offset != 0 ? (uint64_t)t->offset * burn_dtype_size(t->dtype) : 0;
+            differs |= o->offset ^ offset;
+            o->offset = offset;
             burni_slot_hold(&q->slots[r->slots[i]], 0);
         } else if (o->kind == BURN_IMMEDIATE) {
             memcpy(o->data, call->immediates[i], sizeof(call->immediates[i]));
         }
     }
+    return differs != 0;
 }
 
 static inline void fill_outputs(burni_stream *stream, burni_sequence *q, const burni_record *r,
@@ -78,19 +84,23 @@ static inline void fill_outputs(burni_stream *stream, burni_sequence *q, const b
     }
 }
 
-static void take(burni_stream *stream, burni_record *r, const burni_form *call)
+static inline void take(burni_stream *stream, const burni_thread *me, burni_record *r,
+                        const burni_form *call)
 {
     burni_sequence *q = stream->sequence;
     burni_record_take(stream, r);
-    fill_inputs(q, r, call);
+    if (fill_inputs(q, r, call)) {
+        r->changed = ++stream->changes;
+    }
     fill_outputs(stream, q, r, call);
     if (r->launch.resolved != call->resolved) {
+        r->changed = ++stream->changes;
         burni_resolved_let_go(r->launch.resolved);
         burni_resolved_hold(call->resolved);
         r->launch.resolved = call->resolved;
     }
-    r->launch.tag = burni_thread_current->tag;
-    r->launch.origin = burni_origin_ref(burni_thread_current->origin);
+    r->launch.tag = me->tag;
+    r->launch.origin = burni_origin_ref(me->origin);
     r->done = 0;
     for (uint32_t i = 0; i < r->n_fresh; i++) {
         burni_sequence_add_size(q, r->fresh[i]);
@@ -104,6 +114,7 @@ static void take(burni_stream *stream, burni_record *r, const burni_form *call)
 
 int burni_follow(burni_stream *stream, const burni_form *call)
 {
+    burni_thread *me = burni_thread_current;
     burni_sequence *q = stream->sequence;
     burni_record *r = stream->expected;
     uint32_t deferred = stream->defers;
@@ -111,18 +122,20 @@ int burni_follow(burni_stream *stream, const burni_form *call)
         return 0;
     }
     stream->defers = 1; /* others may look for records */
-    int locked = burni_stream_lock(stream);
+    int locked = burni_lock_as_owner(stream, me);
     int fits = is_this(q, r, call) && inputs_fit(stream, q, r, call) && outputs_fit(q, r, call);
     if (fits) {
-        take(stream, r, call);
+        take(stream, me, r, call);
     }
-    burni_stream_unlock(stream, locked);
+    if (locked) {
+        burni_unlock_as_owner(stream, me, locked);
+    }
     if (!fits) {
         stream->defers = deferred;
         stream->expected = NULL;
         return 0;
     }
-    burni_thread_current->open_sequences |= UINT64_C(1) << stream->device->index;
+    me->open_sequences |= UINT64_C(1) << stream->device->index;
     return 1;
 }
 

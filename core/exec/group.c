@@ -197,29 +197,26 @@ static void count_uses(making *m)
 static const int64_t no_sizes[1] = {1};
 static const int64_t no_strides[1] = {0};
 
-static void bind_length(burni_group_call *b, int64_t length)
+static void bind_length(burn_operand *o, int64_t *value, int64_t length)
 {
-    burn_operand *o = &b->operands[b->launch.n_in];
     memset(o, 0, sizeof(*o));
-    b->length[0] = length;
-    b->length[1] = 0;
-    o->data = b->length;
+    value[0] = length;
+    value[1] = 0;
+    o->data = value;
     o->dims = no_sizes;
     o->strides = no_strides;
     o->kind = BURN_IMMEDIATE;
     o->dtype = BURN_I64;
     o->layout = BURN_LAYOUT_CONTIGUOUS;
-    b->storages[b->launch.n_in++] = NULL;
 }
 
-static void bind_operands(const burni_batch *batch, const burni_group *g, int64_t length,
-                          burni_group_call *b)
+/* The storages of the call, and which of its inputs nobody else sees. */
+static void bind_storages(const burni_batch *batch, const burni_group *g, burni_group_call *b)
 {
     memset(&b->launch, 0, sizeof(b->launch));
     for (uint32_t k = 0; k < g->n_in; k++) {
         const burni_group_input *in = &g->inputs[k];
         const burni_record *r = batch->records[in->record];
-        b->operands[k] = r->launch.operands[in->operand];
         b->storages[k] = r->launch.storages[in->operand];
         if (k < 32 && b->storages[k] != NULL && !g->may_stop) {
             const burni_slot *slot = &batch->slots[r->slots[in->operand]];
@@ -229,12 +226,28 @@ static void bind_operands(const burni_batch *batch, const burni_group *g, int64_
     b->launch.n_in = g->n_in;
     b->launch.n_out = g->n_out;
     if (g->has_rows) {
-        bind_length(b, length);
+        b->storages[b->launch.n_in++] = NULL;
+    }
+    for (uint32_t j = 0; j < g->n_out; j++) {
+        const burni_launch *launch = &batch->records[g->outputs[j]]->launch;
+        b->storages[b->launch.n_in + j] = launch->storages[launch->n_in];
+    }
+}
+
+static void bind_operands(const burni_batch *batch, const burni_group *g, int64_t length,
+                          burni_group_call *b)
+{
+    bind_storages(batch, g, b);
+    for (uint32_t k = 0; k < g->n_in; k++) {
+        const burni_group_input *in = &g->inputs[k];
+        b->operands[k] = batch->records[in->record]->launch.operands[in->operand];
+    }
+    if (g->has_rows) {
+        bind_length(&b->operands[g->n_in], b->length, length);
     }
     for (uint32_t j = 0; j < g->n_out; j++) {
         const burni_launch *launch = &batch->records[g->outputs[j]]->launch;
         b->operands[b->launch.n_in + j] = launch->operands[launch->n_in];
-        b->storages[b->launch.n_in + j] = launch->storages[launch->n_in];
     }
 }
 
@@ -307,12 +320,23 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
     return n > 0;
 }
 
+static uint32_t count_operands(const making *m)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < m->n; k++) {
+        n += record_of(m, k)->launch.n_in + record_of(m, k)->launch.n_out;
+    }
+    return n;
+}
+
 static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t program_size)
 {
     size_t size = m->n * sizeof(burni_member) +
                   (m->n_in + m->n_row_uses) * sizeof(burni_group_input) +
                   m->n_twins * sizeof(burni_group_twin) +
-                  (n_out + 1u) / 2 * 2 * sizeof(uint32_t) + program_size;
+                  (n_out + 1u) / 2 * 2 * sizeof(uint32_t) +
+                  count_operands(m) * sizeof(burni_group_use) +
+                  (m->n_in + 1u + n_out) * sizeof(burn_operand) + program_size;
     burni_group *g = burni_calloc(1, sizeof(*g) + size);
     if (g == NULL) {
         return NULL;
@@ -328,8 +352,39 @@ static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t progr
     p += m->n_twins * sizeof(burni_group_twin);
     g->outputs = (uint32_t *)(void *)p;
     p += (n_out + 1u) / 2 * 2 * sizeof(uint32_t);
+    g->uses = (burni_group_use *)(void *)p;
+    p += count_operands(m) * sizeof(burni_group_use);
+    g->bound = (burn_operand *)(void *)p;
+    p += (m->n_in + 1u + n_out) * sizeof(burn_operand);
     g->program = p;
     return g;
+}
+
+static burni_group_use *use_of(burni_group *g, uint32_t slot)
+{
+    uint32_t k = 0;
+    while (k < g->n_uses && g->uses[k].slot != slot) {
+        k++;
+    }
+    if (k == g->n_uses) {
+        g->uses[g->n_uses++].slot = slot;
+    }
+    return &g->uses[k];
+}
+
+static void sum_up_uses(const making *m, burni_group *g)
+{
+    for (uint32_t member = 0; member < m->n; member++) {
+        const burni_record *r = record_of(m, member);
+        for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
+            if (r->slots[i] != BURNI_SLOT_NONE) {
+                burni_group_use *use = use_of(g, r->slots[i]);
+                use->uses++;
+                use->writes += i >= r->launch.n_in;
+                use->inner |= i >= r->launch.n_in && !m->members[member].written;
+            }
+        }
+    }
 }
 
 static burni_group *freeze(making *m, char *why)
@@ -359,6 +414,7 @@ static burni_group *freeze(making *m, char *why)
             g->outputs[g->n_out++] = m->members[k].record;
         }
     }
+    sum_up_uses(m, g);
     return g;
 }
 
@@ -429,6 +485,20 @@ void burni_group_free(burni_group *group)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static void fill_launch(const burni_batch *batch, const burni_group *g, burni_group_call *call)
+{
+    burni_launch *launch = &call->launch;
+    const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
+    launch->op = g->resolved->op;
+    launch->resolved = g->resolved;
+    launch->attrs = g->program;
+    launch->attrs_size = g->program_size;
+    launch->tag = last->tag;
+    launch->origin = last->origin;
+    launch->operands = call->operands;
+    launch->storages = call->storages;
+}
+
 int burni_group_bind(const burni_batch *batch, const burni_group *g, burni_group_call *call)
 {
     int64_t n = 0;
@@ -437,23 +507,37 @@ int burni_group_bind(const burni_batch *batch, const burni_group *g, burni_group
         return 0;
     }
     bind_operands(batch, g, length, call);
-    burni_launch *launch = &call->launch;
-    launch->op = g->resolved->op;
-    launch->resolved = g->resolved;
-    launch->attrs = g->program;
-    launch->attrs_size = g->program_size;
-    const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
-    launch->tag = last->tag;
-    launch->origin = last->origin;
-    launch->operands = call->operands;
-    launch->storages = call->storages;
+    fill_launch(batch, g, call);
     return 1;
 }
 
-static int32_t run_fused(burni_stream *stream, const burni_batch *batch, const burni_group *g)
+/* The operands are those of the last time: only memory differs. */
+static void bind_again(const burni_batch *batch, const burni_group *g, burni_group_call *call)
+{
+    bind_storages(batch, g, call);
+    memcpy(call->operands, g->bound, (call->launch.n_in + g->n_out) * sizeof(g->bound[0]));
+    fill_launch(batch, g, call);
+}
+
+static void keep_bound(const burni_batch *batch, burni_group *g, const burni_group_call *call)
+{
+    memcpy(g->bound, call->operands, (call->launch.n_in + g->n_out) * sizeof(g->bound[0]));
+    if (g->has_rows) {
+        memcpy(g->length, call->length, sizeof(g->length));
+        g->bound[g->n_in].data = g->length;
+    }
+    g->changed = batch->changed;
+    g->is_bound = 1;
+}
+
+static int32_t run_fused(burni_stream *stream, const burni_batch *batch, burni_group *g)
 {
     burni_group_call call;
-    if (!burni_group_bind(batch, g, &call)) {
+    if (g->is_bound && batch->changed <= g->changed) {
+        bind_again(batch, g, &call);
+    } else if (burni_group_bind(batch, g, &call)) {
+        keep_bound(batch, g, &call);
+    } else {
         return BURN_E_UNSUPPORTED;
     }
     call.launch.dying = batch->checks ? 0 : call.launch.dying;
@@ -469,20 +553,29 @@ static void part_places(const burni_batch *batch, const burni_group *g)
     }
 }
 
-void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group)
+/* As burni_record_done for each member. */
+static void done(const burni_batch *batch, const burni_group *g)
 {
-    int32_t rc = run_fused(stream, batch, group);
-    if (rc != BURN_OK) {
-        part_places(batch, group);
-    } else if (__builtin_expect(batch->checks != 0, 0)) {
-        burni_check_group(stream, batch, group);
+    for (uint32_t k = 0; k < g->n_members; k++) {
+        burni_record_ran(batch->records[g->members[k].record]);
     }
-    for (uint32_t k = 0; k < group->n_members; k++) {
-        burni_record *r = batch->records[group->members[k].record];
-        if (rc == BURN_OK) {
-            burni_record_done(batch->slots, r);
-        } else {
-            burni_record_run(stream, batch->slots, r);
+    for (uint32_t k = 0; k < g->n_uses; k++) {
+        const burni_group_use *use = &g->uses[k];
+        burni_slot_let_go(&batch->slots[use->slot], use->uses, use->writes);
+    }
+}
+
+void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group)
+{
+    if (run_fused(stream, batch, group) == BURN_OK) {
+        if (__builtin_expect(batch->checks != 0, 0)) {
+            burni_check_group(stream, batch, group);
         }
+        done(batch, group);
+        return;
+    }
+    part_places(batch, group);
+    for (uint32_t k = 0; k < group->n_members; k++) {
+        burni_record_run(stream, batch->slots, batch->records[group->members[k].record]);
     }
 }

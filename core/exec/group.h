@@ -41,6 +41,14 @@ typedef struct burni_group_twin {
     uint32_t zero;
 } burni_group_twin;
 
+/* What all members together do with a slot. */
+typedef struct burni_group_use {
+    uint32_t slot;
+    uint32_t uses;
+    uint32_t writes;
+    uint32_t inner; /* a result that nobody outside of the group needs */
+} burni_group_use;
+
 typedef struct burni_group {
     uint32_t n_members;
     uint32_t n_in; /* without the length of rows */
@@ -50,12 +58,18 @@ typedef struct burni_group {
     uint32_t n_twins;
     uint32_t may_stop; /* a step may find data without an answer: nothing is overwritten */
     uint32_t program_size;
+    uint32_t n_uses;
+    uint32_t is_bound; /* `bound` is filled */
+    uint64_t changed;  /* the batch's at that time: it is as good for records that are as old */
     const burni_resolved *resolved; /* held */
     burni_member *members;
     burni_group_input *inputs;
     burni_group_input *row_uses; /* operands by which positions read the value of their row */
     burni_group_twin *twins;     /* operands that are given once, since they were the same view */
     uint32_t *outputs;           /* records */
+    burni_group_use *uses;
+    burn_operand *bound; /* the operands of the call as they were bound last, without memory */
+    int64_t length[2];   /* of a row, then */
     void *program;
     char end[104]; /* for whoever watches: why it is no longer, or "" */
     uint64_t memory[]; /* what the pointers point at */
@@ -77,7 +91,7 @@ typedef struct burni_group_call {
 /* 0: sizes of today do not fit each other. */
 int burni_group_bind(const burni_batch *batch, const burni_group *group, burni_group_call *call);
 /* Runs all members. */
-void burni_group_run(burni_stream *stream, const burni_batch *batch, const burni_group *group);
+void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group);
 
 /* A position reads the value of its row: one element per row, seen by all `length` positions. */
 static inline int burni_reads_its_row(const burn_operand *o, int64_t positions, int64_t length)

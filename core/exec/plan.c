@@ -36,7 +36,7 @@ struct burni_plan {
     uint32_t n_records;
     uint32_t n_steps;
     uint32_t rows_version;
-    uint32_t zero;
+    uint32_t needs_all;
     burni_places *places;
     burni_step steps[];
 };
@@ -618,6 +618,7 @@ burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, cons
         }
         plan->n_records = batch->n;
         plan->rows_version = version;
+        plan->needs_all = memchr(needed, 0, batch->n) == NULL;
     }
     graph_free(&g);
     if (n_groups == 0) {
@@ -758,6 +759,22 @@ static void keep(struct burni_plans *p, burni_plan *plan)
     p->plans[at] = plan;
 }
 
+static burni_plan *note_hit(struct burni_plans *p, burni_plan *plan)
+{
+    plan->hits++;
+    p->hits++;
+    plan->used = ++p->clock;
+    return plan;
+}
+
+burni_plan *burni_plan_of_all(burni_stream *stream, const burni_batch *batch, const uint8_t *alive)
+{
+    struct burni_plans *p = stream->plans;
+    burni_plan *plan = p != NULL ? find(p, key_of(batch, alive)) : NULL;
+    int serves = plan != NULL && plan->needs_all && !burni_plan_is_stale(stream, plan);
+    return serves ? note_hit(p, plan) : NULL;
+}
+
 burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
                            const uint8_t *needed, int may_make)
 {
@@ -780,13 +797,10 @@ burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const
             plan->key = key;
             keep(p, plan);
             p->made++;
+            plan->used = ++p->clock;
         }
     } else if (plan != NULL) {
-        plan->hits++;
-        p->hits++;
-    }
-    if (plan != NULL) {
-        plan->used = ++p->clock;
+        (void)note_hit(p, plan);
     }
     return plan;
 }

@@ -20,6 +20,9 @@ typedef struct burni_plan burni_plan;
  * `needed` as burni_records_needed says. */
 burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
                            const uint8_t *needed, int may_make);
+/* The plan that there is for these records, if it needs all of them; NULL: none. */
+burni_plan *burni_plan_of_all(burni_stream *stream, const burni_batch *batch,
+                              const uint8_t *alive);
 /* Runs them and lets go of all that is not needed any more, step by step. */
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan);
 

@@ -73,6 +73,11 @@ void burni_record_free(burni_stream *stream, burni_record *r)
         recycle(stream, r);
         return;
     }
+    if (r->last_place != 0 && stream->spent[0][r->last_place - 1] == NULL) {
+        stream->spent[0][r->last_place - 1] = r;
+        r->place = r->last_place;
+        return;
+    }
     burni_record **set = set_of(stream, r->chain);
     uint32_t way = 0;
     while (way + 1 < BURNI_SPENT_WAYS && set[way] != NULL) {
@@ -91,6 +96,7 @@ void burni_record_free(burni_stream *stream, burni_record *r)
 void burni_record_take(burni_stream *stream, burni_record *r)
 {
     stream->spent[0][r->place - 1] = NULL;
+    r->last_place = r->place;
     r->place = 0;
 }
 
@@ -143,15 +149,15 @@ static void hold_told(const burni_launch *launch)
 
 /* Under the lock of the stream that writes it. A record that has run leaves the state SUBMITTED or
  * FAILED, which says nothing of the records that come after it; this count does. */
-static void count_write(burni_storage *s, int32_t change)
+static void count_write(burni_storage *s)
 {
-    uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) + (uint32_t)change;
+    uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) + 1;
     atomic_store_explicit(&s->writes, now, memory_order_release);
 }
 
 void burni_storage_promise(burni_stream *stream, burni_storage *s)
 {
-    count_write(s, 1);
+    count_write(s);
     atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
     /* A failed variable stays so for the records before this one, which may heal it. */
     if (atomic_load_explicit(&s->state, memory_order_acquire) != BURNI_FAILED) {
@@ -173,9 +179,11 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
     r->done = 0;
     r->kept = 0;
     r->place = 0;
+    r->last_place = 0;
     r->chain = 0;
     r->before = 0;
     r->n_fresh = 0;
+    r->changed = 0;
     r->follow = NULL;
     char *p = (char *)(r + 1);
     r->launch.operands = (burn_operand *)(void *)p;
@@ -214,11 +222,23 @@ void burni_record_let_go(burni_record *r)
     let_go_of_told(r);
 }
 
-/* What differs between two calls that are the same link of a sequence. */
-static void refill(burni_record *r, const burni_launch *launch)
+static inline uint64_t refill_sizes(const int64_t *to, const int64_t *from, uint32_t rank)
+{
+    uint64_t differs = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        differs |= (uint64_t)(to[d] ^ from[d]);
+        *(int64_t *)(uintptr_t)&to[d] = from[d];
+    }
+    return differs;
+}
+
+/* What differs between two calls that are the same link of a sequence. Whether more does than
+ * storages and scalars. */
+static int refill(burni_record *r, const burni_launch *launch)
 {
     uint32_t n = launch->n_in + launch->n_out;
-    if (r->launch.resolved != launch->resolved) {
+    uint64_t differs = r->launch.resolved != launch->resolved;
+    if (differs) {
         burni_resolved_let_go(r->launch.resolved);
         burni_resolved_hold(launch->resolved);
         r->launch.resolved = launch->resolved;
@@ -234,14 +254,10 @@ static void refill(burni_record *r, const burni_launch *launch)
         const burn_operand *from = &launch->operands[i];
         burn_operand *to = &r->launch.operands[i];
         r->launch.storages[i] = launch->storages[i];
+        differs |= to->offset ^ from->offset;
         to->offset = from->offset;
-        if (from->rank == 1) {
-            *(int64_t *)(uintptr_t)to->dims = from->dims[0];
-            *(int64_t *)(uintptr_t)to->strides = from->strides[0];
-        } else {
-            memcpy((void *)(uintptr_t)to->dims, from->dims, from->rank * sizeof(int64_t));
-            memcpy((void *)(uintptr_t)to->strides, from->strides, from->rank * sizeof(int64_t));
-        }
+        differs |= refill_sizes(to->dims, from->dims, from->rank);
+        differs |= refill_sizes(to->strides, from->strides, from->rank);
         if (from->kind == BURN_IMMEDIATE) {
             memcpy(to->data, from->data, 16);
         }
@@ -249,6 +265,7 @@ static void refill(burni_record *r, const burni_launch *launch)
     if (launch->attrs_size > 0) {
         memcpy((void *)(uintptr_t)r->launch.attrs, launch->attrs, launch->attrs_size);
     }
+    return differs != 0;
 }
 
 /* The record that was this link of the sequence the last time, made ready; NULL: there is none. */
@@ -260,7 +277,7 @@ static burni_record *take_spent(burni_stream *stream, const burni_launch *launch
         burni_record *r = set[way];
         if (r != NULL && r->chain == chain && r->launch.op == launch->op) {
             burni_record_take(stream, r);
-            refill(r, launch);
+            r->changed = refill(r, launch) ? ++stream->changes : r->changed;
             return r;
         }
     }
@@ -287,9 +304,10 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
     burni_record *r = take_spent(stream, launch);
     if (r == NULL) {
         r = burni_record_copy(stream, launch, slots);
-    }
-    if (r == NULL) {
-        return NULL;
+        if (r == NULL) {
+            return NULL;
+        }
+        r->changed = ++stream->changes;
     }
     note_link(r, stream->sequence, before);
     int fresh = launch->op->def.n_aliases == 0;
@@ -309,28 +327,25 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
+void burni_record_ran(burni_record *r)
+{
+    r->done = 1;
+    if (!r->kept) {
+        let_go_of_told(r);
+    }
+}
+
 void burni_record_done(burni_slot *slots, burni_record *r)
 {
     if (r->done) {
         return;
     }
-    r->done = 1;
-    if (!r->kept) {
-        let_go_of_told(r);
-    }
+    burni_record_ran(r);
     for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
         if (r->slots[i] == BURNI_SLOT_NONE) {
             continue;
         }
-        burni_slot *slot = &slots[r->slots[i]];
-        if (i >= r->launch.n_in) {
-            count_write(slot->storage, -1);
-        }
-        slot->uses--;
-        if (slot->uses == 0) {
-            slot->held = 0;
-            burni_storage_unref(slot->storage, BURNI_RECORD_REF);
-        }
+        burni_slot_let_go(&slots[r->slots[i]], 1, i >= r->launch.n_in);
     }
 }
 
@@ -396,6 +411,17 @@ static int is_needed(const burni_record *r, int outside, uint8_t *wanted)
         }
     }
     return runs;
+}
+
+uint64_t burni_records_alive(const burni_batch *batch, uint8_t *alive)
+{
+    uint64_t changed = 0;
+    for (uint32_t k = 0; k < batch->n; k++) {
+        const burni_record *r = batch->records[k];
+        changed = r->changed > changed ? r->changed : changed;
+        alive[k] = (uint8_t)is_alive(r);
+    }
+    return changed;
 }
 
 void burni_records_needed(const burni_batch *batch, uint32_t count, uint8_t *alive,

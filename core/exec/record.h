@@ -22,8 +22,9 @@ struct burni_record {
     uint32_t done;       /* it has run, or will not: nothing is held any more */
     uint32_t kept;       /* it will run again, from a recording */
     uint32_t place;      /* among the spent ones, from 1 on; 0: it is not there */
+    uint32_t last_place; /* where it was, or 0 */
     uint32_t n_fresh;    /* sizes that it was the first of the sequence to have */
-    uint32_t zero;
+    uint64_t changed;    /* the stream's count when its sizes, views or row were written last */
     int64_t fresh[BURNI_FRESH];
     struct burni_record *follow; /* the one after it the last time, which may serve another now */
     struct burni_record *next;   /* free list */
@@ -37,6 +38,7 @@ typedef struct burni_batch {
     uint32_t n; /* records */
     uint32_t n_slots;
     uint32_t checks; /* some have notes (check.h): no input is overwritten, nothing has a place */
+    uint64_t changed; /* of the records, the latest */
 } burni_batch;
 
 /* A record of a launch that was just added to the stream's sequence, with the slots that it got;
@@ -54,6 +56,21 @@ void burni_record_take(burni_stream *stream, burni_record *r);
 void burni_storage_promise(burni_stream *stream, burni_storage *s);
 /* Lets go of what it holds: after it ran, or instead. */
 void burni_record_done(burni_slot *slots, burni_record *r);
+/* The same in two steps, for records that ran together: what is told of it, and the storages. */
+void burni_record_ran(burni_record *r);
+static inline void burni_slot_let_go(burni_slot *slot, uint32_t uses, uint32_t writes)
+{
+    burni_storage *s = slot->storage;
+    if (writes > 0) {
+        uint32_t now = atomic_load_explicit(&s->writes, memory_order_relaxed) - writes;
+        atomic_store_explicit(&s->writes, now, memory_order_release);
+    }
+    slot->uses -= uses;
+    if (slot->uses == 0) {
+        slot->held = 0;
+        burni_storage_unref(s, BURNI_RECORD_REF);
+    }
+}
 void burni_record_free(burni_stream *stream, burni_record *r);
 /* Runs one record, and is done with it. */
 void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r);
@@ -83,6 +100,8 @@ static inline int burni_slot_dies(const burni_slot *slot, uint32_t n_uses)
                                                         memory_order_acquire) == BURNI_RECORD_REF;
 }
 
+/* Whose outputs somebody outside of the records can see; tells when one was changed last. */
+uint64_t burni_records_alive(const burni_batch *batch, uint8_t *alive);
 /* 1 when a result of it is in one of the slots that are marked. */
 int burni_record_makes_any(const burni_record *r, const uint8_t *slots);
 

@@ -214,7 +214,7 @@ static int32_t bind(burn_replay *r, burn_tensor *const *inputs, burn_tensor *con
 static burni_batch batch_of(const burn_replay *r)
 {
     burni_batch batch = {r->records, r->sequence->slots, r->n_records, r->sequence->n_slots,
-                         r->checks};
+                         r->checks, 0};
     return batch;
 }
 

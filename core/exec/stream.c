@@ -14,6 +14,7 @@
 #include "exec/fault.h"
 #include "exec/follow.h"
 #include "exec/launch.h"
+#include "exec/lock.h"
 #include "exec/plan.h"
 #include "exec/profile.h"
 #include "exec/record.h"
@@ -22,42 +23,9 @@
 
 #include <string.h>
 
-/* ---- locks ---------------------------------------------------------------------------------- */
-
 static int is_mine(const burni_stream *stream)
 {
-    const burni_thread *me = burni_thread_current;
-    return me != NULL && me->streams[stream->device->index] == stream;
-}
-
-/* The owner's thread, and nothing waits: nobody else has anything to do here. */
-static int is_mine_and_idle(const burni_stream *stream)
-{
-    return stream->window == BURNI_WINDOW_AUTO && is_mine(stream) && !stream->defers;
-}
-
-int burni_stream_lock(burni_stream *stream)
-{
-    burni_thread *me = burni_thread_current;
-    if (stream->window == 1 || (me != NULL && me->holding == stream) ||
-        is_mine_and_idle(stream)) {
-        return 0;
-    }
-    (void)pthread_mutex_lock(&stream->lock);
-    if (me != NULL) {
-        me->holding = stream;
-    }
-    return 1;
-}
-
-void burni_stream_unlock(burni_stream *stream, int locked)
-{
-    if (locked) {
-        if (burni_thread_current != NULL) {
-            burni_thread_current->holding = NULL;
-        }
-        (void)pthread_mutex_unlock(&stream->lock);
-    }
+    return burni_stream_is_mine(stream, burni_thread_current);
 }
 
 /* ---- getting a stream ------------------------------------------------------------------------ */
@@ -91,13 +59,13 @@ static int32_t make_queue(burni_device *device, burni_stream *s, burn_err *err)
 static burni_stream *make_stream(burni_device *device, burni_thread *thread, burn_err *err)
 {
     burni_stream *s = burni_calloc(1, sizeof(*s));
-    if (s == NULL || pthread_mutex_init(&s->lock, NULL) != 0) {
+    if (s == NULL || !burni_lock_init(s)) {
         burni_free(s);
         (void)burni_fail(err, BURN_E_NO_MEMORY, "%s: out of host memory", device->name);
         return NULL;
     }
     if (make_queue(device, s, err) != BURN_OK) {
-        (void)pthread_mutex_destroy(&s->lock);
+        burni_lock_destroy(s);
         burni_free(s);
         return NULL;
     }
@@ -237,6 +205,23 @@ static int run_without(burni_stream *stream, burni_batch *batch, const burni_sto
     return 1;
 }
 
+/* All records, when there is a plan that needs each of them: the way of a loop. */
+static int run_whole(burni_stream *stream, const burni_batch *batch, const uint8_t *alive)
+{
+    burni_plan *plan = burni_plan_of_all(stream, batch, alive);
+    if (plan == NULL) {
+        return 0;
+    }
+    burni_dry_calls(stream, batch->n);
+    burni_plan_run(stream, batch, plan);
+    for (uint32_t i = 0; i < batch->n; i++) {
+        burni_record_free(stream, batch->records[i]);
+    }
+    stream->n_records = 0;
+    stream->checks = 0;
+    return 1;
+}
+
 /* Runs the first `count` records, but for those that nobody sees. The lock is held. `target`: what
  * the cut is for, when it is the owner's read; else NULL. */
 static void run_records(burni_stream *stream, uint32_t count, int may_plan,
@@ -245,7 +230,11 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan,
     uint8_t alive[BURNI_MAX_WINDOW];
     uint8_t needed[BURNI_MAX_WINDOW];
     burni_batch batch = {stream->records, stream->sequence->slots, stream->n_records,
-                         stream->sequence->n_slots, stream->checks};
+                         stream->sequence->n_slots, stream->checks, 0};
+    batch.changed = burni_records_alive(&batch, alive);
+    if (count == batch.n && target == NULL && run_whole(stream, &batch, alive)) {
+        return;
+    }
     burni_records_needed(&batch, count, alive, needed);
     batch.n = count;
     burni_dry_calls(stream, count);

@@ -80,7 +80,13 @@ enum {
 typedef struct burni_stream {
     burni_device *device;
     burn_queue *queue;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* lock.h says who takes what */
+    pthread_mutex_t gate;
+    pthread_cond_t left;
+    _Atomic uint32_t busy;
+    _Atomic uint32_t asked;
+    uint32_t asymmetric;
+    uint32_t zero_three;
     _Atomic uint64_t submitted; /* last point signalled */
     uint32_t window;
     uint32_t n_records;
@@ -110,6 +116,7 @@ typedef struct burni_stream {
     uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;
     uint64_t n_forms; /* that emit_again.c has numbered */
+    uint64_t changes; /* of records: how often one was written other than it was */
     struct burni_stream *next;
 } burni_stream;
 
@@ -151,7 +158,7 @@ int32_t burni_stream_append(burni_stream *stream, const burni_launch *launch, bu
 
 /* The lock of a stream that other threads may drain: around everything that touches its records,
  * its cache or its queue. Takes nothing when the thread holds it already, or is the owner while
- * nothing waits: window 1, or auto and the sequence is new. 1 when it must be given back. */
+ * nothing waits: window 1, or auto and the sequence is new. The answer is to be given back. */
 int burni_stream_lock(burni_stream *stream);
 void burni_stream_unlock(burni_stream *stream, int locked);
 
