@@ -169,7 +169,7 @@ static void aligned_lines__streamed_bits_are_those_of_pieces(void **state)
     }
 }
 
-/* Strips of 1024 and blocks of 16 do not divide these sizes. */
+/* Strips of 8192, ranges of 256 columns and blocks of 16 do not divide these sizes. */
 static void check_transposed(int64_t rows, int64_t columns)
 {
     burn_err err = BURN_ERR_INIT;
@@ -205,6 +205,8 @@ static void transposed_copy__every_element_arrives(void **state)
     (void)state;
     check_transposed(2611, 2573);
     check_transposed(2640, 2579);
+    check_transposed(1553, 9001);
+    check_transposed(61, 300007);
 }
 
 int main(void)
