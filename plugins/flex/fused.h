@@ -102,8 +102,11 @@ typedef struct flex_fused_fold {
     flex_fold_fn fold;
     flex_fold_fn first; /* of reductions that look twice, else NULL */
     uint16_t out;
-    uint8_t level; /* the pass that feeds it */
-    uint8_t zero[5];
+    uint16_t x;     /* what it reduces */
+    uint8_t level;  /* the pass that feeds it */
+    uint8_t keeps;  /* 1: a mean that leaves its sums in the tile, for a variance of the same */
+    uint8_t shares; /* 1: the variance that begins with them */
+    uint8_t zero;
 } flex_fused_fold;
 
 typedef struct flex_fused_out {

@@ -390,6 +390,25 @@ static int cuts_alike(const draft *d, const burn_fused_step *step)
            flex_in(d->call, v)->layout == BURN_LAYOUT_CONTIGUOUS;
 }
 
+/* A variance begins with the mean: where that was asked for before, its sums are not made again.
+ * One mean of a program can keep them. */
+static void share_sums(draft *d, flex_fused_fold *f)
+{
+    flex_fused_fold *mean = NULL;
+    for (uint16_t k = 0; k < d->n_folds && f->how.result == FLEX_RESULT_VAR; k++) {
+        flex_fused_fold *other = &d->folds[k];
+        if (other->keeps) {
+            mean = other;
+            break;
+        }
+        mean = other->how.result == FLEX_RESULT_MEAN && other->x == f->x ? other : mean;
+    }
+    if (mean != NULL && mean->x == f->x) {
+        mean->keeps = 1;
+        f->shares = 1;
+    }
+}
+
 static uint16_t make_reduce(draft *d, const burn_fused_step *step, const reduce_kind *kind,
                             const void *attrs)
 {
@@ -413,6 +432,8 @@ static uint16_t make_reduce(draft *d, const burn_fused_step *step, const reduce_
     uint32_t first = flex_reduce_first(&f->how);
     f->first = first != FLEX_N_REDUCE ? flex_fold_of(f->how.dtype, first) : NULL;
     f->out = out;
+    f->x = x;
+    share_sums(d, f);
     if (f->fold == NULL) {
         return no_kernel(d, stored);
     }

@@ -444,9 +444,10 @@ static int wants_stream(const flex_fused_job *job)
     const flex_fused *f = job->f;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < f->n_in + (uint32_t)f->n_out; i++) {
-        bytes += f->size[i];
+        const burn_operand *x = job->operands[i];
+        bytes += x->kind != BURN_IMMEDIATE ? (uint64_t)flex_numel(x) * f->size[i] : 0;
     }
-    if (!flex_stream_pays(bytes * job->n)) {
+    if (!flex_stream_pays(bytes)) {
         return 0;
     }
     for (uint32_t i = 0; i < f->n_in; i++) {

@@ -146,18 +146,30 @@ int flex_fused_store(const flex_fused_step *s, flex_fused_tile *t)
     return 1;
 }
 
-/* A row that is one run. */
-static void reduce_row(const flex_fused_fold *f, const char *x, uint64_t n, char *out)
+/* What reductions that look twice find first. */
+static void first_look(const flex_fused_fold *f, const char *x, uint64_t n, const double *sum,
+                       flex_acc *acc)
+{
+    flex_acc part;
+    uint32_t kind = flex_reduce_first(&f->how);
+    flex_acc_start(acc, kind, 0.0);
+    if (f->shares) {
+        acc->f = *sum;
+        return;
+    }
+    flex_acc_start(&part, kind, 0.0);
+    f->first(&part, x, n);
+    flex_acc_merge(&f->how, kind, acc, &part);
+}
+
+/* A row that is one run. `sum` is the tile's, of that row. */
+static void reduce_row(const flex_fused_fold *f, const char *x, uint64_t n, double *sum, char *out)
 {
     flex_acc acc;
     flex_acc part;
     double shift = 0.0;
     if (f->first != NULL) {
-        uint32_t kind = flex_reduce_first(&f->how);
-        flex_acc_start(&acc, kind, 0.0);
-        flex_acc_start(&part, kind, 0.0);
-        f->first(&part, x, n);
-        flex_acc_merge(&f->how, kind, &acc, &part);
+        first_look(f, x, n, sum, &acc);
         if (!flex_acc_shift(&f->how, (int64_t)n, &acc, &shift)) {
             flex_acc_finish(&f->how, (int64_t)n, &acc, out);
             return;
@@ -167,6 +179,9 @@ static void reduce_row(const flex_fused_fold *f, const char *x, uint64_t n, char
     flex_acc_start(&part, f->how.kind, shift);
     f->fold(&part, x, n);
     flex_acc_merge(&f->how, f->how.kind, &acc, &part);
+    if (f->keeps) {
+        *sum = acc.f;
+    }
     flex_acc_finish(&f->how, (int64_t)n, &acc, out);
 }
 
@@ -182,7 +197,7 @@ int flex_fused_reduce(const flex_fused_step *s, flex_fused_tile *t)
     const uint64_t step = t->length * f->values[s->in[0]].size;
     const uint32_t size = f->values[s->out].size;
     for (uint64_t r = 0; r < t->n_rows; r++) {
-        reduce_row(fold, x + r * step, t->length, t->ptr[s->out] + r * size);
+        reduce_row(fold, x + r * step, t->length, &t->sums[r], t->ptr[s->out] + r * size);
     }
     return 1;
 }

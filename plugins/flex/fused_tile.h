@@ -43,6 +43,7 @@ struct flex_fused_tile {
     uint64_t length;
     flex_acc *accs; /* where reductions of long rows gather; NULL: rows are whole */
     char *full;     /* the buffers of FULL values */
+    double sums[FLEX_FUSED_ROWS]; /* of each row, by the fold that keeps them */
     char *ptr[FLEX_FUSED_VALUES];
 };
 

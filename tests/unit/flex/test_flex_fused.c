@@ -342,6 +342,34 @@ static void var_and_logsumexp__equal_their_ops(void **state)
     }
 }
 
+/*
+ * The mean and the variance of one value share their sums, whichever comes first; those of another
+ * value do not.
+ */
+static void means_and_variances__equal_their_ops(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{40, 5}, {33, 1000}, {3, 4096}, {300, 1}};
+    static const uint8_t floats[] = {BURN_F32, BURN_F64, BURN_BF16};
+    static const uint64_t orders[][2] = {{BURN_OP_MEAN, BURN_OP_VAR}, {BURN_OP_VAR, BURN_OP_MEAN}};
+    for (uint32_t k = 0; k < 2 * COUNT(shapes) * COUNT(floats); k++) {
+        const shape *at = &shapes[k / 2 % COUNT(shapes)];
+        const uint8_t dtype = floats[k / 2 / COUNT(shapes)];
+        rig r;
+        rig_begin(&r, at->n_rows, at->length);
+        uint16_t x = rig_input(&r, dtype, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t y = rig_input(&r, dtype, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t z = x;
+        for (uint32_t f = 0; f < 4; f++) {
+            uint16_t next[2] = {z, rig_fold(&r, orders[k % 2][f / 2], f % 2 == 0 ? y : x)};
+            z = rig_step(&r, BURN_OP_ADD, dtype, next, 2, NULL, 0);
+        }
+        rig_outputs(&r, 0);
+        assert_int_equal(rig_check(&r), 1);
+        rig_end(&r);
+    }
+}
+
 /* The result has the memory of an operand that is read again after the result is known. */
 static void result_in_an_operands_memory__equals_a_result_elsewhere(void **state)
 {
@@ -465,6 +493,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_in_one_program__equals_its_ops),
         cmocka_unit_test(var_and_logsumexp__equal_their_ops),
+        cmocka_unit_test(means_and_variances__equal_their_ops),
         cmocka_unit_test(result_in_an_operands_memory__equals_a_result_elsewhere),
         cmocka_unit_test(result_over_an_operand_that_is_still_read__comes_later),
         cmocka_unit_test(streamed_results__equal_their_ops),
