@@ -105,10 +105,11 @@ static void print_choice(const burn_environment_choice_info *x)
 static json_t *device_json(const burn_environment_device_info *d, json_t *choices)
 {
     json_t *o = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:I}", "backend", cli_json_text(d->backend),
+        "{s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:I, s:i}", "backend", cli_json_text(d->backend),
         "hardware", cli_json_text(d->hardware), "isa", cli_json_text(d->isa), "driver",
         cli_json_text(d->driver), "version", cli_json_text(d->version), "units", (int)d->units,
-        "plans", (int)d->n_plans, "plan_bytes", (json_int_t)d->plan_bytes);
+        "plans", (int)d->n_plans, "plan_bytes", (json_int_t)d->plan_bytes, "plans_refused",
+        (int)d->n_refused);
     (void)json_object_set_new(o, "bytes_per_second", json_real(d->bytes_per_second));
     (void)json_object_set_new(o, "flops_f32", json_real(d->flops_f32));
     (void)json_object_set_new(o, "flops_f64", json_real(d->flops_f64));
@@ -121,12 +122,23 @@ static void print_device(const burn_environment_device_info *d)
     char hardware[sizeof(d->hardware)];
     char isa[sizeof(d->isa)];
     char version[sizeof(d->version)];
+    char bytes[32];
     printf("%s %s on %s, %s, %u units\n", d->backend,
            cli_clean(version, sizeof(version), d->version),
            cli_clean(hardware, sizeof(hardware), d->hardware), cli_clean(isa, sizeof(isa), d->isa),
            d->units);
-    printf("  seen to reach: f32 %.1f GFLOP/s, f64 %.1f GFLOP/s, copies %.1f GB/s; %u plans\n",
-           d->flops_f32 * 1e-9, d->flops_f64 * 1e-9, d->bytes_per_second * 1e-9, d->n_plans);
+    if (d->flops_f32 + d->flops_f64 + d->bytes_per_second > 0.0) {
+        printf("  seen to reach: f32 %.1f GFLOP/s, f64 %.1f GFLOP/s, copies %.1f GB/s\n",
+               d->flops_f32 * 1e-9, d->flops_f64 * 1e-9, d->bytes_per_second * 1e-9);
+    }
+    if (d->n_plans > 0) {
+        printf("  %u plans of calls that wait (%s)", d->n_plans,
+               cli_bytes(bytes, sizeof(bytes), d->plan_bytes));
+        if (d->n_refused > 0) {
+            printf(", %u did not fit and were made anew", d->n_refused);
+        }
+        printf("\n");
+    }
 }
 
 static void show_device(const burn_environment *env, uint32_t i, json_t *devices)

@@ -73,6 +73,8 @@ typedef struct burn_environment_device_info {
     char isa[96];
     char driver[64];
     char version[64]; /* of the backend's plugin */
+    uint32_t n_refused; /* plans that did not fit when they were wanted, and were made anew */
+    uint32_t zero_two;
 } burn_environment_device_info;
 
 /* Which row serves a call. */

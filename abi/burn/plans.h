@@ -43,6 +43,8 @@ typedef struct burn_plan_totals {
     uint64_t dropped;  /* calls that waited until nobody needed them */
     burn_plan_info last;    /* used; zeros when there is none */
     burn_plan_info largest; /* by peak_bytes */
+    uint64_t found;    /* in the named environment (burn/environment.h), so they were not made */
+    uint64_t refused;  /* of what was there, since it did not fit */
 } burn_plan_totals;
 
 /* BURN_E_INVALID for NULL or a struct without its size. Does not run what waits. [any] */

@@ -12,7 +12,11 @@
 
 #include <burn/plans.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
+
+/* As large as the struct was at first. */
+#define FIRST_TOTALS offsetof(burn_plan_totals, found)
 
 static burni_stream *stream_of(burn_device *device)
 {
@@ -31,7 +35,7 @@ static int read_plan(burni_stream *stream, uint32_t i, burn_plan_info *out)
 static void read_all(burni_stream *stream, burn_plan_totals *out)
 {
     burn_plan_info info;
-    uint32_t last = burni_plans_count(stream, &out->made, &out->hits);
+    uint32_t last = burni_plans_count(stream, out);
     out->launches = stream->n_launched;
     out->dropped = stream->n_dropped;
     (void)read_plan(stream, last, &out->last);
@@ -46,18 +50,21 @@ int32_t burn_plan_report(burn_device *device, burn_plan_totals *out, burn_err *e
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
+    if (device == NULL || out == NULL || out->struct_size < FIRST_TOTALS) {
         return burni_fail(err, BURN_E_INVALID,
                           "plans: device or output is NULL, or the output is too small");
     }
     burni_stream *stream = stream_of(device);
-    memset(out, 0, sizeof(*out));
-    out->struct_size = sizeof(*out);
+    burn_plan_totals totals;
+    memset(&totals, 0, sizeof(totals));
     if (stream != NULL) {
         int locked = burni_stream_lock(stream);
-        read_all(stream, out);
+        read_all(stream, &totals);
         burni_stream_unlock(stream, locked);
     }
+    totals.struct_size = out->struct_size;
+    memcpy(out, &totals,
+           totals.struct_size < sizeof(totals) ? totals.struct_size : sizeof(totals));
     return BURN_OK;
 }
 
@@ -119,6 +126,10 @@ size_t burn_plan_text(burn_device *device, char *text, size_t size)
                 "%" PRIu64 " launches, %" PRIu64 " calls dropped\n",
                 burn_device_name(device), totals.n_plans, totals.made, totals.hits,
                 totals.launches, totals.dropped);
+    if (totals.found + totals.refused > 0) {
+        burni_print(&p, "environment: %" PRIu64 " plans found, %" PRIu64 " refused\n",
+                    totals.found, totals.refused);
+    }
     for (uint32_t i = 0; burn_plan_at(device, i, &info, NULL) == BURN_OK; i++) {
         print_plan(&p, i, &info);
     }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "exec/tuner.h"
 #include "tune/environment.h"
+#include "tune/kept_plan.h"
 #include "tune/place.h"
 
 #include <burn/dtype.h>
@@ -254,6 +255,14 @@ static const burni_benv_device *device_at(const burn_environment *env, uint32_t 
     return &env->contents->devices[i];
 }
 
+/* Of a plan that is none it can be said that it will be refused. */
+static uint32_t refusals_of(const burni_plan_entry *entry)
+{
+    burni_kept_plan plan;
+    int32_t rc = burni_kept_plan_decode(entry->bytes, (size_t)entry->size, &plan);
+    return rc == BURN_OK ? plan.refusals : 1;
+}
+
 int32_t burn_environment_device(const burn_environment *env, uint32_t device,
                                 burn_environment_device_info *out, burn_err *err)
 {
@@ -270,6 +279,7 @@ int32_t burn_environment_device(const burn_environment *env, uint32_t device,
     info.n_plans = d->n_plans;
     for (uint32_t i = 0; i < d->n_plans; i++) {
         info.plan_bytes += d->plans[i].size;
+        info.n_refused += refusals_of(&d->plans[i]);
     }
     info.bytes_per_second = burni_benv_roof(d, BURNI_ROOF_BYTES);
     info.flops_f32 = burni_benv_roof(d, BURN_F32);

@@ -8,10 +8,9 @@
  * that keeps dependencies, those first that the program would have completed first.
  * Reductions over the last dims are members too, and what is computed per row from their results.
  */
-#include "exec/plan.h"
+#include "exec/plan_private.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "exec/explain.h"
 #include "exec/group.h"
 #include "exec/launch.h"
@@ -20,35 +19,10 @@
 #include "graph/fused.h"
 
 #include <burn/op_attrs.h>
-#include <burn/plans.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Plans that a stream keeps; a program with more loops than that plans some of them again. */
-#define MAX_PLANS 64
-
 #define NONE UINT32_MAX
-
-struct burni_plan {
-    uint64_t key;
-    uint64_t used; /* when: the clock of the plans */
-    uint64_t hits;
-    uint32_t n_records;
-    uint32_t n_steps;
-    uint32_t rows_version;
-    uint32_t needs_all;
-    burni_places *places;
-    burni_step steps[];
-};
-
-struct burni_plans {
-    burni_plan *plans[MAX_PLANS];
-    uint32_t n;
-    uint32_t last; /* the one found last, the likely next */
-    uint64_t clock;
-    uint64_t made;
-    uint64_t hits;
-};
 
 /* ---- the graph of records -------------------------------------------------------------------- */
 
@@ -90,6 +64,7 @@ typedef struct graph {
     node *nodes;
     edge *edges;
     uint32_t *writers; /* per slot: the record that wrote it last */
+    const uint16_t *wanted; /* the groups that it shall have (tune/kept_plan.h), NULL: the best */
 } graph;
 
 static const burni_record *record_at(const graph *g, uint32_t i)
@@ -401,7 +376,8 @@ static void join(graph *g, uint32_t i)
     for (uint32_t k = 0; k < r->launch.n_in; k++) {
         uint32_t p = r->slots[k] != BURNI_SLOT_NONE ? g->writers[r->slots[k]] : NONE;
         if (p == NONE || p >= i || g->nodes[p].positions == 0 || !g->nodes[p].needed ||
-            g->nodes[p].group == g->nodes[i].group) {
+            g->nodes[p].group == g->nodes[i].group ||
+            (g->wanted != NULL && g->wanted[p] != g->wanted[i])) {
             continue;
         }
         uint8_t space = 0;
@@ -426,14 +402,27 @@ static void graph_free(graph *g)
     burni_free(g->writers);
 }
 
+/* Are these the groups that were wanted? */
+static int is_as_wanted(const graph *g)
+{
+    for (uint32_t i = 0; i < g->n && g->wanted != NULL; i++) {
+        uint32_t is = g->nodes[i].needed ? g->nodes[i].group : BURNI_KEPT_UNUSED;
+        if (is != g->wanted[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
-                     const uint8_t *alive, const uint8_t *needed)
+                     const uint8_t *alive, const uint8_t *needed, const uint16_t *wanted)
 {
     uint32_t n = batch->n;
     memset(g, 0, sizeof(*g));
     g->stream = stream;
     g->batch = batch;
     g->n = n;
+    g->wanted = wanted;
     g->cap_edges = 4 * n + 16;
     g->nodes = burni_calloc(n, sizeof(*g->nodes));
     g->edges = burni_alloc(g->cap_edges * sizeof(*g->edges));
@@ -460,7 +449,7 @@ static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
             join(g, i);
         }
     }
-    return !g->failed;
+    return !g->failed && is_as_wanted(g);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -604,14 +593,14 @@ static uint32_t version_of(const burni_stream *stream)
 }
 
 burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
-                            const uint8_t *needed)
+                            const uint8_t *needed, const uint16_t *groups)
 {
     graph g;
     uint32_t order[BURNI_MAX_WINDOW];
     uint32_t n_groups = 0;
     uint32_t version = version_of(stream);
     burni_plan *plan = burni_calloc(1, sizeof(*plan) + batch->n * sizeof(plan->steps[0]));
-    if (graph_new(&g, stream, batch, alive, needed) && plan != NULL) {
+    if (graph_new(&g, stream, batch, alive, needed, groups) && plan != NULL) {
         n_groups = order_groups(&g, order);
         for (uint32_t k = 0; k < n_groups; k++) {
             add_steps(&g, plan, order[k]);
@@ -663,147 +652,7 @@ void burni_plan_free(burni_plan *plan)
     burni_free(plan);
 }
 
-/* ---- keeping them ---------------------------------------------------------------------------- */
-
-static void forget_all(burni_stream *stream)
-{
-    struct burni_plans *p = stream->plans;
-    for (uint32_t k = 0; p != NULL && k < p->n; k++) {
-        burni_plan_free(p->plans[k]);
-    }
-    if (p != NULL) {
-        p->n = 0;
-        p->last = 0;
-    }
-}
-
-int burni_plan_describe(const burni_stream *stream, uint32_t i, burn_plan_info *out)
-{
-    const struct burni_plans *p = stream->plans;
-    const burni_plan *plan = p != NULL && i < p->n ? p->plans[i] : NULL;
-    if (plan == NULL) {
-        return 0;
-    }
-    const burni_places_size *size = burni_places_measure(plan->places);
-    out->n_calls = plan->n_records;
-    out->n_launches = plan->n_steps;
-    out->hits = plan->hits;
-    for (uint32_t k = 0; k < plan->n_steps; k++) {
-        const burni_group *g = plan->steps[k].group;
-        out->n_groups += g != NULL;
-        out->n_fused += g != NULL ? g->n_members : 0;
-    }
-    if (size != NULL) {
-        out->live_bytes = size->live;
-        out->peak_bytes = size->total;
-        out->apart_bytes = size->pool;
-        out->piece_bytes = size->packed;
-        out->piece_bound = size->bound;
-        out->largest = size->largest;
-        out->n_places = size->packed > 0 ? size->n_values : 0;
-        out->n_reused = size->packed > 0 ? size->n_shared : 0;
-    }
-    return 1;
-}
-
-uint32_t burni_plans_count(const burni_stream *stream, uint64_t *out_made, uint64_t *out_hits)
-{
-    const struct burni_plans *p = stream->plans;
-    uint32_t last = 0;
-    for (uint32_t k = 0; p != NULL && k < p->n; k++) {
-        last = p->plans[k]->used > p->plans[last]->used ? k : last;
-    }
-    *out_made = p != NULL ? p->made : 0;
-    *out_hits = p != NULL ? p->hits : 0;
-    return last;
-}
-
-/* Which values are wanted is part of what a plan is for. */
-static uint64_t key_of(const burni_batch *batch, const uint8_t *alive)
-{
-    /* Chains begin at the last cut: what ran since then is no part of the plan. */
-    uint64_t key = burni_mix(batch->records[batch->n - 1]->chain, batch->records[0]->chain);
-    for (uint32_t i = 0; i < batch->n; i += 8) {
-        uint64_t word = 0;
-        memcpy(&word, alive + i, batch->n - i < 8 ? batch->n - i : 8);
-        key = burni_mix(key, word);
-        key ^= key >> 32;
-    }
-    return burni_mix(key, batch->n);
-}
-
-static burni_plan *find(struct burni_plans *p, uint64_t key)
-{
-    for (uint32_t k = 0; k < p->n; k++) {
-        uint32_t at = (p->last + k) % p->n;
-        if (p->plans[at]->key == key) {
-            p->last = at + 1 < p->n ? at + 1 : 0;
-            return p->plans[at];
-        }
-    }
-    return NULL;
-}
-
-static void keep(struct burni_plans *p, burni_plan *plan)
-{
-    uint32_t at = p->n;
-    if (p->n == MAX_PLANS) {
-        at = 0;
-        for (uint32_t k = 1; k < p->n; k++) {
-            at = p->plans[k]->used < p->plans[at]->used ? k : at;
-        }
-        burni_plan_free(p->plans[at]);
-    } else {
-        p->n++;
-    }
-    p->plans[at] = plan;
-}
-
-static burni_plan *note_hit(struct burni_plans *p, burni_plan *plan)
-{
-    plan->hits++;
-    p->hits++;
-    plan->used = ++p->clock;
-    return plan;
-}
-
-burni_plan *burni_plan_of_all(burni_stream *stream, const burni_batch *batch, const uint8_t *alive)
-{
-    struct burni_plans *p = stream->plans;
-    burni_plan *plan = p != NULL ? find(p, key_of(batch, alive)) : NULL;
-    int serves = plan != NULL && plan->needs_all && !burni_plan_is_stale(stream, plan);
-    return serves ? note_hit(p, plan) : NULL;
-}
-
-burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
-                           const uint8_t *needed, int may_make)
-{
-    if (stream->plans == NULL) {
-        stream->plans = burni_calloc(1, sizeof(*stream->plans));
-    }
-    struct burni_plans *p = stream->plans;
-    if (p == NULL) {
-        return NULL;
-    }
-    uint64_t key = key_of(batch, alive);
-    burni_plan *plan = find(p, key);
-    if (plan != NULL && burni_plan_is_stale(stream, plan)) {
-        forget_all(stream);
-        plan = NULL;
-    }
-    if (plan == NULL && may_make) {
-        plan = burni_plan_make(stream, batch, alive, needed);
-        if (plan != NULL) {
-            plan->key = key;
-            keep(p, plan);
-            p->made++;
-            plan->used = ++p->clock;
-        }
-    } else if (plan != NULL) {
-        (void)note_hit(p, plan);
-    }
-    return plan;
-}
+/* ---- running ---------------------------------------------------------------------------------- */
 
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {

@@ -13,6 +13,7 @@
 #include "exec/record.h"
 
 struct burn_plan_info;
+struct burn_plan_totals;
 
 typedef struct burni_plan burni_plan;
 
@@ -27,15 +28,18 @@ burni_plan *burni_plan_of_all(burni_stream *stream, const burni_batch *batch,
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan);
 
 /* A plan of one's own, not kept with the stream's; NULL: no memory. To be freed before the device
- * gets other rows, or not run after that (burni_plan_is_stale). */
+ * gets other rows, or not run after that (burni_plan_is_stale). With `groups` (of each record, see
+ * tune/kept_plan.h) it has exactly these, or is NULL where they are not allowed. */
 burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
-                            const uint8_t *needed);
+                            const uint8_t *needed, const uint16_t *groups);
+/* The stream's sequence knows from here on what the environment has plans for. */
+void burni_plans_learn(burni_stream *stream);
 int burni_plan_is_stale(const burni_stream *stream, const burni_plan *plan);
 void burni_plan_free(burni_plan *plan);
 /* Plan i of those that the stream keeps; 0: there is none. Fills all but the struct's size. */
 int burni_plan_describe(const burni_stream *stream, uint32_t i, struct burn_plan_info *out);
-/* How many were made and found; the number of the one used last. */
-uint32_t burni_plans_count(const burni_stream *stream, uint64_t *out_made, uint64_t *out_hits);
+/* Counts what was made, used again, found and refused; the number of the one used last. */
+uint32_t burni_plans_count(const burni_stream *stream, struct burn_plan_totals *out);
 /* Tells which records' results a run writes: not those of a group that nobody else needs. */
 void burni_plan_writes(const burni_plan *plan, uint8_t *written);
 /* How many launches it makes. */

@@ -247,7 +247,7 @@ static void find_plan(burn_replay *r)
     }
     if (r->plan == NULL && r->needed != NULL) {
         burni_batch batch = batch_of(r);
-        r->plan = burni_plan_make(r->stream, &batch, r->alive, r->needed);
+        r->plan = burni_plan_make(r->stream, &batch, r->alive, r->needed, NULL);
     }
 }
 

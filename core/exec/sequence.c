@@ -305,18 +305,26 @@ int burni_sequence_is_known(const burni_sequence *q)
     return 0;
 }
 
-void burni_sequence_learn(burni_sequence *q)
+void burni_sequence_learn_chain(burni_sequence *q, uint64_t chain)
 {
+    if (chain == 0) {
+        return; /* an empty entry; it comes from a file */
+    }
     if (q->n_known >= BURNI_KNOWN / 4 * 3) {
         memset(q->known, 0, sizeof(q->known));
         q->n_known = 0;
     }
-    uint32_t at = known_place(q->chain);
-    while (q->known[at] != 0 && q->known[at] != q->chain) {
+    uint32_t at = known_place(chain);
+    while (q->known[at] != 0 && q->known[at] != chain) {
         at = (at + 1) % BURNI_KNOWN;
     }
     if (q->known[at] == 0) {
-        q->known[at] = q->chain;
+        q->known[at] = chain;
         q->n_known++;
     }
+}
+
+void burni_sequence_learn(burni_sequence *q)
+{
+    burni_sequence_learn_chain(q, q->chain);
 }

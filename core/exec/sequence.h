@@ -42,6 +42,8 @@ typedef struct burni_sequence {
     uint32_t n_fresh;   /* sizes that the last call was the first to have */
     int64_t fresh[BURNI_FRESH]; /* the first of them */
     const struct burni_thread *home; /* storages that it made know their slot; NULL: none do */
+    uint32_t environment; /* whose plans are known (tune/environment.h), 0: none's */
+    uint32_t zero;
     burni_slot slots[BURNI_SLOTS];
     struct {
         uint32_t epoch;
@@ -85,5 +87,6 @@ void burni_sequence_spoil(burni_sequence *q);
 /* 1 when the chain was learnt before. */
 int burni_sequence_is_known(const burni_sequence *q);
 void burni_sequence_learn(burni_sequence *q);
+void burni_sequence_learn_chain(burni_sequence *q, uint64_t chain);
 
 #endif /* BURN_CORE_EXEC_SEQUENCE_H */

@@ -20,6 +20,7 @@
 #include "exec/record.h"
 #include "exec/recording.h"
 #include "exec/unrun.h"
+#include "tune/environment.h"
 
 #include <string.h>
 
@@ -274,6 +275,9 @@ void burni_stream_cut_for(burni_stream *stream, const burni_storage *target)
     }
     int locked = burni_stream_lock(stream);
     burni_sequence_cut(stream->sequence);
+    if (__builtin_expect(stream->sequence->environment != burni_environment_on(), 0)) {
+        burni_plans_learn(stream);
+    }
     burni_stream_unlock(stream, locked);
     burni_follow_cut(stream);
     stream->defers = 0;
@@ -425,6 +429,7 @@ static int32_t append(burni_stream *stream, const burni_launch *launch, burn_err
         if (stream->sequence == NULL) {
             return BURN_E_NO_MEMORY;
         }
+        burni_plans_learn(stream);
     }
     drain_writers(stream, launch);
     return stream->window == BURNI_WINDOW_AUTO ? append_auto(stream, launch, err)

@@ -233,11 +233,25 @@ int32_t burni_benv_set_choice(burni_benv_device *d, const burni_choice *choice)
     return BURN_OK;
 }
 
+/* Keys are hashes, so the one behind is as good as any. */
+static void make_room(burni_benv_device *d, uint64_t key)
+{
+    uint32_t at = plan_place(d, key);
+    if (d->n_plans < BURNI_BENV_MAX_PLANS || (at < d->n_plans && d->plans[at].key == key)) {
+        return;
+    }
+    at %= d->n_plans;
+    burni_free(d->plans[at].bytes);
+    d->n_plans--;
+    memmove(&d->plans[at], &d->plans[at + 1], (d->n_plans - at) * sizeof(d->plans[0]));
+}
+
 int32_t burni_benv_set_plan(burni_benv_device *d, uint64_t key, const void *bytes, uint64_t size)
 {
-    if (size > BURNI_BENV_MAX_BYTES / 4) {
+    if (size > BURNI_BENV_MAX_PLAN) {
         return BURN_E_LIMIT;
     }
+    make_room(d, key);
     unsigned char *copy = burni_alloc((size_t)size + 1);
     uint32_t at = plan_place(d, key);
     int found = at < d->n_plans && d->plans[at].key == key;

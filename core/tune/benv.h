@@ -19,6 +19,8 @@
 #define BURNI_BENV_MAX_DEVICES 256u
 #define BURNI_BENV_MAX_ENTRIES 65536u /* of one kind, of one device */
 #define BURNI_BENV_MAX_KEY 8192u
+#define BURNI_BENV_MAX_PLANS 256u /* of one device; one more takes the place of another */
+#define BURNI_BENV_MAX_PLAN 16384u /* bytes */
 #define BURNI_BENV_NAME 96 /* of a row; its end included */
 
 /* What results of a device hold for; when any of it differs they are of no use. */

@@ -373,6 +373,9 @@ static void read_device(reader *r, burni_benv *env)
     uint32_t roofs = count(r, ROOF_BYTES);
     uint32_t choices = count(r, CHOICE_BYTES);
     uint32_t plans = count(r, PLAN_BYTES);
+    if (r->rc == BURN_OK && plans > BURNI_BENV_MAX_PLANS) {
+        wrong(r, "a device has more plans than it may have");
+    }
     if (r->rc == BURN_OK && (id.backend[0] == '\0' || burni_benv_find(env, &id) != UINT32_MAX)) {
         r->at = start;
         wrong(r, "a device has no backend, or is there twice");

@@ -283,6 +283,17 @@ unsigned char *burni_environment_plan_get(const char *device, uint64_t key, size
     return copy;
 }
 
+void burni_environment_plans(const char *device,
+                             void (*see)(void *user, const void *bytes, size_t size), void *user)
+{
+    (void)pthread_mutex_lock(&lock);
+    const burni_benv_device *d = device_of(device);
+    for (uint32_t i = 0; d != NULL && i < d->n_plans; i++) {
+        see(user, d->plans[i].bytes, (size_t)d->plans[i].size);
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
 void burni_environment_plan_put(const char *device, uint64_t key, const void *bytes, size_t size)
 {
     (void)pthread_mutex_lock(&lock);

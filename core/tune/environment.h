@@ -62,6 +62,9 @@ void burni_environment_raise(const char *device, uint32_t what, double per_secon
  * `device` is a name whose identity was told.
  */
 unsigned char *burni_environment_plan_get(const char *device, uint64_t key, size_t *size);
+/* Shows all plans of the device; under the lock, so `see` must not ask for anything here. */
+void burni_environment_plans(const char *device,
+                             void (*see)(void *user, const void *bytes, size_t size), void *user);
 void burni_environment_plan_put(const char *device, uint64_t key, const void *bytes, size_t size);
 
 #endif /* BURN_CORE_TUNE_ENVIRONMENT_H */

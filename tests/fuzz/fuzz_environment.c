@@ -3,14 +3,39 @@
  * fuzz_environment.c - the reader of tuning environments on arbitrary bytes. Each input is tried as
  * it is and with size and checksum put right, so that mutations get behind them. What is accepted
  * must be written back byte for byte, found by its keys and merged into an empty one as the same.
+ * Plans in it, and the input itself taken as one, are read or refused, and written back alike.
  */
 #include "fuzz.h"
 
 #include "core/base/alloc.h"
 #include "core/tune/benv.h"
+#include "core/tune/kept_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Groups are called by their first records, so that whoever makes them needs no more checks. */
+static void try_plan(const void *bytes, size_t size)
+{
+    burni_kept_plan *plan = malloc(sizeof(*plan));
+    unsigned char *again = malloc(BURNI_KEPT_BYTES);
+    if (plan == NULL || again == NULL) {
+        abort();
+    }
+    if (burni_kept_plan_decode(bytes, size, plan) == BURN_OK) {
+        if (burni_kept_plan_encode(plan, again) != size || memcmp(again, bytes, size) != 0) {
+            abort();
+        }
+        for (uint32_t i = 0; i < plan->n; i++) {
+            uint16_t group = plan->groups[i];
+            if (group != BURNI_KEPT_UNUSED && (group > i || plan->groups[group] != group)) {
+                abort();
+            }
+        }
+    }
+    free(again);
+    free(plan);
+}
 
 static void look_up(const burni_benv_device *d)
 {
@@ -25,6 +50,7 @@ static void look_up(const burni_benv_device *d)
         if (burni_benv_plan(d, d->plans[i].key) != &d->plans[i]) {
             abort();
         }
+        try_plan(d->plans[i].bytes, (size_t)d->plans[i].size);
     }
     for (uint32_t i = 0; i < d->n_roofs; i++) {
         if (!(burni_benv_roof(d, d->roofs[i].what) >= 0.0)) {
@@ -70,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     enum { HEAD = 40 };
     try_bytes(bytes, size);
+    try_plan(bytes, size);
     uint8_t *copy = size >= HEAD ? malloc(size) : NULL;
     if (copy == NULL) {
         return 0;

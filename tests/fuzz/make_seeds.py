@@ -177,6 +177,10 @@ def environment_seeds():
     full = device("One CPU", [(3, 1e11), (0xffffffff, 1e10)],
                   [(b"a", "flex.matmul.f32", ""), (b"ab", "flex.conv2d.direct", "flex.conv2d")],
                   [(1, b"plan"), (2, b"")])
+    plan = kept_plan([0, 0, 0xffff, 3, 0])
+    yield "plan", plan
+    yield "plan_of_a_later_group", kept_plan([0, 2, 2])
+    yield "plans", environment(device("One", [], [], [(1, kept_plan([0])), (7, plan)]))
     yield "empty", environment()
     yield "full", environment(full)
     yield "two", environment(full, device("Another"))
@@ -184,6 +188,12 @@ def environment_seeds():
     yield "no_number", environment(device("One", [(4, float("nan"))]))
     yield "too_many", environment(device("One")[:-12] + b"\xff\xff\0\0" * 3)
     yield "cut", environment(full)[:90]
+
+
+def kept_plan(groups):
+    """A plan of waiting calls (core/tune/kept_plan.c), alone: the target takes it as one, too."""
+    chains = [0x9e3779b97f4a7c15 * (i + 1) % 2**64 for i in range(len(groups))]
+    return struct.pack(f"<4I{len(groups)}Q{len(groups)}H", 1, len(groups), 0, 0, *chains, *groups)
 
 
 def main():

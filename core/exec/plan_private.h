@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * plan_private.h - what plan.c (making and running plans) and plan_keep.c (keeping them, in the
+ * stream and in an environment's file) share. Nobody else includes it. Under the stream's lock.
+ */
+#ifndef BURN_CORE_EXEC_PLAN_PRIVATE_H
+#define BURN_CORE_EXEC_PLAN_PRIVATE_H
+
+#include "exec/places.h"
+#include "exec/plan.h"
+#include "tune/kept_plan.h"
+
+struct burni_plan {
+    uint64_t key;
+    uint64_t used; /* when: the clock of the plans */
+    uint64_t hits;
+    uint32_t n_records;
+    uint32_t n_steps;
+    uint32_t rows_version;
+    uint32_t needs_all;
+    uint32_t zero;
+    uint32_t refusals; /* how often another plan from a file did not fit where this one does */
+    burni_places *places;
+    burni_step steps[];
+};
+
+#endif /* BURN_CORE_EXEC_PLAN_PRIVATE_H */
