@@ -652,7 +652,7 @@ void burni_plan_free(burni_plan *plan)
     burni_free(plan);
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------- */
 
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {

@@ -21,7 +21,7 @@
 /* Plans that a stream keeps; a program with more loops than that plans some of them again. */
 #define MAX_PLANS 64
 
-/* Chains from a file take so many places of those that a stream knows, so that its own have room. */
+/* Chains from a file take so many places of those that a stream knows: its own have room. */
 #define MAX_LEARNT (BURNI_KNOWN / 2)
 
 struct burni_plans {
