@@ -12,7 +12,7 @@
 #include "tiles.h"
 
 #define ENTRY(NAME, name) [BURN_##NAME] = &flex_cast_from_##name,
-static const flex_cast_row *const rows_by_source[16] = {FLEX_FOREACH_CAST_SOURCE(ENTRY)};
+static const flex_cast_row *const rows_by_source[16] = {FLEX_FOREACH_WIDE_TYPE(ENTRY)};
 #undef ENTRY
 
 static int is_half(uint8_t dtype)

@@ -11,6 +11,8 @@
 #ifndef BURN_PLUGINS_FLEX_KERNELS_H
 #define BURN_PLUGINS_FLEX_KERNELS_H
 
+#include "types.h"
+
 #include <burn/dtype.h>
 #include <burn/op_list.h>
 #include <stdint.h>
@@ -85,14 +87,7 @@ extern const flex_isa_table flex_isa_table_avx512;
 
 /* X(DTYPE, name): the other types whose loops exist once per ISA. bool has one table for all. */
 #define FLEX_FOREACH_ISA_TYPE(X)                                                                   \
-    X(U8, u8)                                                                                      \
-    X(I8, i8)                                                                                      \
-    X(U16, u16)                                                                                    \
-    X(I16, i16)                                                                                    \
-    X(U32, u32)                                                                                    \
-    X(I32, i32)                                                                                    \
-    X(U64, u64)                                                                                    \
-    X(I64, i64)                                                                                    \
+    FLEX_FOREACH_WHOLE_TYPE(X)                                                                     \
     X(F64, f64)
 
 #define FLEX_DECLARE_TABLES(NAME, name)                                                            \

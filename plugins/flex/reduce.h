@@ -10,6 +10,8 @@
 #ifndef BURN_PLUGINS_FLEX_REDUCE_H
 #define BURN_PLUGINS_FLEX_REDUCE_H
 
+#include "types.h"
+
 #include <burn/dtype.h>
 #include <stdint.h>
 
@@ -104,22 +106,8 @@ typedef struct flex_fold_table {
     flex_cum_rows_fn cum_rows;
 } flex_fold_table;
 
-/* X(NAME, name) */
-#define FLEX_FOREACH_FOLD_TYPE(X)                                                                  \
-    X(BOOL, bool)                                                                                  \
-    X(U8, u8)                                                                                      \
-    X(I8, i8)                                                                                      \
-    X(U16, u16)                                                                                    \
-    X(I16, i16)                                                                                    \
-    X(U32, u32)                                                                                    \
-    X(I32, i32)                                                                                    \
-    X(U64, u64)                                                                                    \
-    X(I64, i64)                                                                                    \
-    X(F32, f32)                                                                                    \
-    X(F64, f64)
-
 #define FLEX_DECLARE_FOLD(NAME, name) extern const flex_fold_table flex_fold_##name;
-FLEX_FOREACH_FOLD_TYPE(FLEX_DECLARE_FOLD)
+FLEX_FOREACH_WIDE_TYPE(FLEX_DECLARE_FOLD)
 #undef FLEX_DECLARE_FOLD
 
 #endif /* BURN_PLUGINS_FLEX_REDUCE_H */

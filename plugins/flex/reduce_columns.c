@@ -212,7 +212,7 @@ int flex_reduce_columns(const flex_columns *c)
 
 /* Running sums: lines along the last axis, or strips of columns along any other. */
 #define ENTRY(NAME, name) [BURN_##NAME] = &flex_fold_##name,
-static const flex_fold_table *const folds[16] = {FLEX_FOREACH_FOLD_TYPE(ENTRY)};
+static const flex_fold_table *const folds[16] = {FLEX_FOREACH_WIDE_TYPE(ENTRY)};
 #undef ENTRY
 
 typedef struct cum_job {

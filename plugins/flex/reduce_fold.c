@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define ENTRY(NAME, name) [BURN_##NAME] = &flex_fold_##name,
-static const flex_fold_table *const folds[16] = {FLEX_FOREACH_FOLD_TYPE(ENTRY)};
+static const flex_fold_table *const folds[16] = {FLEX_FOREACH_WIDE_TYPE(ENTRY)};
 #undef ENTRY
 
 void flex_acc_start(flex_acc *acc, uint32_t kind, double shift)

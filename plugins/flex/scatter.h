@@ -5,6 +5,8 @@
 #ifndef BURN_PLUGINS_FLEX_SCATTER_H
 #define BURN_PLUGINS_FLEX_SCATTER_H
 
+#include "types.h"
+
 #include <burn/op_attrs.h>
 #include <stdint.h>
 
@@ -26,21 +28,11 @@ typedef struct flex_scatter_table {
     flex_scatter_fn mode[5];
 } flex_scatter_table;
 
-/* X(NAME, name) */
+/* Elements are moved and added: halves have loops as well. */
 #define FLEX_FOREACH_SCATTER_TYPE(X)                                                               \
-    X(BOOL, bool)                                                                                  \
-    X(U8, u8)                                                                                      \
-    X(I8, i8)                                                                                      \
-    X(U16, u16)                                                                                    \
-    X(I16, i16)                                                                                    \
-    X(U32, u32)                                                                                    \
-    X(I32, i32)                                                                                    \
-    X(U64, u64)                                                                                    \
-    X(I64, i64)                                                                                    \
+    FLEX_FOREACH_WIDE_TYPE(X)                                                                      \
     X(F16, f16)                                                                                    \
-    X(BF16, bf16)                                                                                  \
-    X(F32, f32)                                                                                    \
-    X(F64, f64)
+    X(BF16, bf16)
 
 #define FLEX_DECLARE_SCATTER(NAME, name) extern const flex_scatter_table flex_scatter_##name;
 FLEX_FOREACH_SCATTER_TYPE(FLEX_DECLARE_SCATTER)

@@ -10,9 +10,10 @@
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
 #endif
+#include "../loader/own_id.h"
+
 #include <burn_sdk/op.h>
 #include <burn_sdk/slots.h>
-#include <dlfcn.h>
 #include <signal.h>
 
 typedef struct stub_attrs {
@@ -892,26 +893,11 @@ static const defect defects[] = {
     {"thief", thief},
 };
 
-/* The file's name without folder and ".so". */
-static void find_own_id(void)
-{
-    Dl_info info;
-    if (dladdr(own_id, &info) == 0) {
-        return;
-    }
-    const char *slash = strrchr(info.dli_fname, '/');
-    strncpy(own_id, slash != NULL ? slash + 1 : info.dli_fname, sizeof(own_id) - 1);
-    char *dot = strchr(own_id, '.');
-    if (dot != NULL) {
-        *dot = '\0';
-    }
-}
-
 __attribute__((visibility("default"))) const burn_plugin *BURN_CALL
 burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *given, burn_err *err)
 {
     static const burn_magic magic = BURN_MAGIC_INIT;
-    find_own_id();
+    find_own_id(own_id, sizeof(own_id));
     BURN_INIT(&plugin, burn_plugin);
     build_ops();
     for (size_t i = 0; i < BURN_COUNT(defects); i++) {

@@ -12,10 +12,11 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "own_id.h"
+
 #include <burn/dtype.h>
 #include <burn/op_list.h>
 #include <burn/plugin.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,20 +376,6 @@ static void build_device(void)
     device.host_wait = host_wait;
 }
 
-static void find_own_id(void)
-{
-    Dl_info info;
-    if (dladdr(own_id, &info) == 0) {
-        return;
-    }
-    const char *slash = strrchr(info.dli_fname, '/');
-    strncpy(own_id, slash != NULL ? slash + 1 : info.dli_fname, sizeof(own_id) - 1);
-    char *dot = strchr(own_id, '.');
-    if (dot != NULL) {
-        *dot = '\0';
-    }
-}
-
 __attribute__((visibility("default"))) const burn_plugin *BURN_CALL
 burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *host, burn_err *err)
 {
@@ -396,7 +383,7 @@ burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *h
     (void)host_oldest;
     (void)host_newest;
     (void)host;
-    find_own_id();
+    find_own_id(own_id, sizeof(own_id));
     if (is("query_past")) {
         overrun(err, sizeof(*err), 30);
     }

@@ -10,9 +10,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "own_id.h"
+
 #include <burn/op_list.h>
 #include <burn/plugin.h>
-#include <dlfcn.h>
 #include <string.h>
 #include <time.h>
 
@@ -229,21 +230,6 @@ static void build(void)
         build_device();
         build_rows();
         plugin.t.device = &device.t;
-    }
-}
-
-/* The file's name without folder and ".so". */
-static void find_own_id(void)
-{
-    Dl_info info;
-    if (dladdr(own_id, &info) == 0) {
-        return;
-    }
-    const char *slash = strrchr(info.dli_fname, '/');
-    strncpy(own_id, slash != NULL ? slash + 1 : info.dli_fname, sizeof(own_id) - 1);
-    char *dot = strchr(own_id, '.');
-    if (dot != NULL) {
-        *dot = '\0';
     }
 }
 
@@ -523,7 +509,7 @@ burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *g
     (void)host_oldest;
     (void)host_newest;
     host = given;
-    find_own_id();
+    find_own_id(own_id, sizeof(own_id));
     if (refuse(err) != NULL) {
         return NULL;
     }

@@ -6,10 +6,11 @@
 //
 // Exceptions of the standard library, of bad_alloc, and of a type that is no exception are kept
 // apart by the guard. To add an entry: wrap its body as below, a row in test_throws.c.
+#include "own_id.h"
+
 #include <burn_sdk/plugin.h>
 
 #include <cstring>
-#include <dlfcn.h>
 #include <new>
 #include <stdexcept>
 
@@ -110,25 +111,11 @@ void build()
     plugin.n_layouts = sizeof(layouts) / sizeof(layouts[0]);
 }
 
-void find_own_id()
-{
-    Dl_info info;
-    if (dladdr(own_id, &info) == 0) {
-        return;
-    }
-    const char *slash = std::strrchr(info.dli_fname, '/');
-    std::strncpy(own_id, slash != nullptr ? slash + 1 : info.dli_fname, sizeof(own_id) - 1);
-    char *dot = std::strchr(own_id, '.');
-    if (dot != nullptr) {
-        *dot = '\0';
-    }
-}
-
 } // namespace
 
 BURN_PLUGIN_ENTRY(host_oldest, host_newest, host, err)
 {
-    find_own_id();
+    find_own_id(own_id, sizeof(own_id));
     maybe_throw("query");
     build();
     return burn_plugin_answer(host_oldest, host_newest, host, &kept_host, &plugin, err);
