@@ -65,6 +65,12 @@ static burni_record **set_of(burni_stream *stream, uint64_t chain)
     return stream->spent[chain % BURNI_SPENT_SETS];
 }
 
+/* `place` counts from 1 on. */
+static burni_record **spent_at(burni_stream *stream, uint32_t place)
+{
+    return &stream->spent[(place - 1) / BURNI_SPENT_WAYS][(place - 1) % BURNI_SPENT_WAYS];
+}
+
 /* It may serve again as the same link of a sequence, most of which is in it already: it keeps its
  * row till then. */
 void burni_record_free(burni_stream *stream, burni_record *r)
@@ -73,8 +79,8 @@ void burni_record_free(burni_stream *stream, burni_record *r)
         recycle(stream, r);
         return;
     }
-    if (r->last_place != 0 && stream->spent[0][r->last_place - 1] == NULL) {
-        stream->spent[0][r->last_place - 1] = r;
+    if (r->last_place != 0 && *spent_at(stream, r->last_place) == NULL) {
+        *spent_at(stream, r->last_place) = r;
         r->place = r->last_place;
         return;
     }
@@ -90,12 +96,12 @@ void burni_record_free(burni_stream *stream, burni_record *r)
         recycle(stream, set[way]);
     }
     set[way] = r;
-    r->place = (uint32_t)(set + way - stream->spent[0]) + 1;
+    r->place = (uint32_t)(r->chain % BURNI_SPENT_SETS) * BURNI_SPENT_WAYS + way + 1;
 }
 
 void burni_record_take(burni_stream *stream, burni_record *r)
 {
-    stream->spent[0][r->place - 1] = NULL;
+    *spent_at(stream, r->place) = NULL;
     r->last_place = r->place;
     r->place = 0;
 }
