@@ -19,6 +19,8 @@
 
 /* Bytes that a tile's buffers should have together, so that operands find room in the cache too. */
 enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 1024, FAR_TILE = 512 };
+/* The first tile of a task is not asked for ahead, so tasks on far memory have many. */
+enum { FAR_TASK = 1 << 18 };
 /* Operands of that size come from beyond the second cache. */
 enum { FETCH_BYTES = 1 << 20 };
 /* Transposed operands of that many bytes, with lines so long, are left to the single ops. */
@@ -199,6 +201,9 @@ static void run_tiles(flex_fused_job *job)
 {
     job->grain = round_up(job->f->grain, job->tile);
     job->grain = flex_even_grain(job->n, job->grain, job->tile);
+    if (job->fetch) {
+        job->grain = flex_stream_grain(job->n, job->grain, FAR_TASK);
+    }
     while ((job->n - 1) / job->grain >= UINT32_MAX) {
         job->grain *= 2;
     }

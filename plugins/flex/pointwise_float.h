@@ -326,7 +326,6 @@ OP int op_logical_xor(T x, T y)
     X(ADD, add)                                                                                    \
     X(SUB, sub)                                                                                    \
     X(MUL, mul)                                                                                    \
-    X(DIV, div)                                                                                    \
     X(REMAINDER, remainder)                                                                        \
     X(FMOD, fmod)                                                                                  \
     X(POW, pow)                                                                                    \
@@ -377,6 +376,10 @@ UNARY(EXP, exp)
 UNARY(TANH, tanh)
 #define RUN_TANH run_tanh
 #endif
+BINARY(DIV, div)
+#if !defined(RUN_DIV)
+#define RUN_DIV run_div
+#endif
 FOREACH_TEST(TEST)
 FOREACH_BINARY(BINARY)
 FOREACH_COMPARE(COMPARE)
@@ -384,7 +387,7 @@ FOREACH_COMPARE(COMPARE)
 #define UNARY_ENTRY(NAME, name) [FLEX_U_##NAME] = run_##name,
 #define BINARY_ENTRY(NAME, name) [FLEX_B_##NAME] = run_##name,
 /* The trigonometric loops come from the includer: run_sin, run_cos, run_tan;
- * RUN_EXP and RUN_TANH name its own loops where it has them. */
+ * RUN_EXP, RUN_TANH and RUN_DIV name its own loops where it has them. */
 const flex_pointwise_table TABLE = {
     .unary =
         {
@@ -394,5 +397,5 @@ const flex_pointwise_table TABLE = {
             [FLEX_U_EXP] = RUN_EXP,
             [FLEX_U_TANH] = RUN_TANH,
         },
-    .binary = {FOREACH_BINARY(BINARY_ENTRY) FOREACH_COMPARE(BINARY_ENTRY)},
+    .binary = {FOREACH_BINARY(BINARY_ENTRY) FOREACH_COMPARE(BINARY_ENTRY)[FLEX_B_DIV] = RUN_DIV},
 };
