@@ -50,12 +50,15 @@ typedef struct burn_fit_opts {
     double lr_decay; /* the rate of epoch k is lr * lr_decay^k; 0 = 1 */
     burn_train_event_fn on_event;
     void *user;
+    uint32_t replay; /* 1: the second step is kept and run again (burn/replay.h); the same bits */
+    uint32_t zero;
 } burn_fit_opts;
 
 /*
  * Trains `model` on fields 0 (input) and 1 (i64 class) of `train`, with cross entropy; `valid` may
  * be NULL. The model is left in evaluation mode. On failure the parameters are those of the last
- * whole step.
+ * whole step. With `replay`, batches of another size (the last one of an epoch) are called as ever,
+ * and BURN_E_STATE says why a step cannot be kept.
  */
 BURN_API int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_dataset *train,
                           const burn_dataset *valid, const burn_fit_opts *opts, burn_err *err);

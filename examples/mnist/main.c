@@ -2,9 +2,11 @@
 /*
  * mnist - trains a small convolutional network on handwritten digits and saves it.
  *
- *   mnist [--data DIR] [--epochs N] [--batches N] [--out FILE]
+ *   mnist [--data DIR] [--epochs N] [--batches N] [--images N] [--out FILE] [--losses FILE]
+ *         [--replay]
  *
- * BURN_DEVICE chooses where it runs. The saved file holds the weights and the inference graph, with
+ * BURN_DEVICE chooses where it runs. --images takes the first N of each set, --losses writes the
+ * loss of each batch to the last bit, --replay keeps one step and runs it again. The saved file holds the weights and the inference graph, with
  * its preprocessing, so that `burn predict FILE` needs nothing else.
  */
 #include <burn/store.h>
@@ -13,6 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What the command line says. */
+typedef struct options {
+    const char *data;
+    const char *out;
+    FILE *losses; /* NULL: they are not written */
+    long epochs;
+    long batches; /* per epoch, 0: all */
+    long images;  /* 0: all */
+    int replay;
+    int quiet;
+} options;
 
 /* 28x28 -> two convolutions with pooling -> two dense layers -> 10 classes. */
 static burn_module *make_model(burn_device *device, burn_err *err)
@@ -37,7 +51,11 @@ static burn_module *make_model(burn_device *device, burn_err *err)
 /* A progress bar with throughput and time left, and a line per epoch. */
 static int32_t show(void *user, const burn_train_event *e)
 {
-    int quiet = *(const int *)user;
+    const options *o = user;
+    int quiet = o->quiet;
+    if (e->kind == BURN_EVENT_BATCH && o->losses != NULL) {
+        fprintf(o->losses, "%a\n", e->batch_loss);
+    }
     double rate = e->seconds > 0 ? (double)e->items / e->seconds : 0;
     if (e->kind == BURN_EVENT_BATCH && !quiet) {
         int done = (int)(30 * e->batch / e->n_batches);
@@ -114,41 +132,54 @@ static int can_save(const char *path)
     return access(folder, W_OK | X_OK) == 0;
 }
 
-int main(int argc, char **argv)
+/* One option with its value, or NULL; 0 when it is none. */
+static int take(options *o, const char *name, const char *value)
 {
-    const char *data = "examples/data/mnist";
-    const char *out = "model.bpk";
-    long epochs = 3;
-    long batches = 0;
-    for (int i = 1; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (value != NULL && strcmp(argv[i], "--data") == 0) {
-            data = value;
-        } else if (value != NULL && strcmp(argv[i], "--out") == 0) {
-            out = value;
-        } else if (value == NULL ||
-                   !((strcmp(argv[i], "--epochs") == 0 && number(value, 1, &epochs)) ||
-                     (strcmp(argv[i], "--batches") == 0 && number(value, 0, &batches)))) {
-            fprintf(stderr, "usage: mnist [--data DIR] [--epochs N] [--batches N] [--out FILE]\n");
-            return 2;
+    if (value == NULL) {
+        return 0;
+    }
+    if (strcmp(name, "--data") == 0) {
+        o->data = value;
+    } else if (strcmp(name, "--out") == 0) {
+        o->out = value;
+    } else if (strcmp(name, "--losses") == 0) {
+        o->losses = fopen(value, "w");
+        return o->losses != NULL;
+    } else {
+        return (strcmp(name, "--epochs") == 0 && number(value, 1, &o->epochs)) ||
+               (strcmp(name, "--batches") == 0 && number(value, 0, &o->batches)) ||
+               (strcmp(name, "--images") == 0 && number(value, 1, &o->images));
+    }
+    return 1;
+}
+
+static int parse(options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--replay") == 0) {
+            o->replay = 1;
+        } else if (take(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) {
+            i++;
+        } else {
+            fprintf(stderr, "usage: mnist [--data DIR] [--epochs N] [--batches N] [--images N]\n"
+                            "             [--out FILE] [--losses FILE] [--replay]\n");
+            return 0;
         }
     }
-    if (!can_save(out)) {
-        fprintf(stderr, "mnist: --out %s: its folder cannot be written to\n", out);
-        return 1;
-    }
+    return 1;
+}
+
+/* The first `images` of them. */
+static burn_dataset part_of(const burn_mnist *set, long images)
+{
+    burn_dataset part = *burn_mnist_dataset(set);
+    part.count = images > 0 && images < part.count ? images : part.count;
+    return part;
+}
+
+static int train(options *o, burn_device *device, const burn_mnist *set, const burn_mnist *test)
+{
     burn_err err = BURN_ERR_INIT;
-    burn_device *device = burn_device_open(NULL, &err);
-    burn_mnist *train = NULL;
-    burn_mnist *test = NULL;
-    if (device == NULL) {
-        return fail("device", &err);
-    }
-    if (burn_mnist_open(data, BURN_MNIST_NORMALIZE, &train, &err) != BURN_OK ||
-        burn_mnist_open(data, BURN_MNIST_TEST | BURN_MNIST_NORMALIZE, &test, &err) != BURN_OK) {
-        return fail("data", &err);
-    }
-    burn_seed(42);
     burn_module *net = make_model(burn_device_autodiff(device), &err);
     burn_optimizer *optimizer = burn_optimizer_adamw(net, NULL, &err);
     if (err.code != BURN_OK) {
@@ -156,24 +187,55 @@ int main(int argc, char **argv)
     }
     printf("device %s, %d parameters\n", burn_device_name(device), (int)burn_module_n_params(net));
     printf("epoch        loss  accuracy   test loss  accuracy  seconds\n");
-    int quiet = !isatty(STDERR_FILENO);
-    const burn_dataset *digits = burn_mnist_dataset(train);
-    const burn_dataset *unseen = burn_mnist_dataset(test);
-    const burn_fit_opts opts = {.struct_size = sizeof(opts), .workers = 1, .epochs = epochs,
-                                .batch_size = 64, .max_batches = batches, .seed = 42, .lr = 1e-3,
-                                .lr_decay = 0.5, .on_event = show, .user = &quiet};
+    const burn_dataset digits = part_of(set, o->images);
+    const burn_dataset unseen = part_of(test, o->images);
+    const burn_fit_opts opts = {.struct_size = sizeof(opts), .workers = 1, .epochs = o->epochs,
+                                .batch_size = 64, .max_batches = o->batches, .seed = 42,
+                                .lr = 1e-3, .lr_decay = 0.5, .on_event = show, .user = o,
+                                .replay = (uint32_t)o->replay};
     double accuracy = 0;
-    if (burn_fit(net, optimizer, digits, unseen, &opts, &err) != BURN_OK ||
-        burn_evaluate(net, unseen, 500, NULL, &accuracy, &err) != BURN_OK) {
+    if (burn_fit(net, optimizer, &digits, &unseen, &opts, &err) != BURN_OK ||
+        burn_evaluate(net, &unseen, 500, NULL, &accuracy, &err) != BURN_OK) {
         return fail("training", &err);
     }
-    if (save_model(net, out, accuracy, &err)) {
+    if (save_model(net, o->out, accuracy, &err)) {
         return fail("saving", &err);
     }
-    printf("saved %s\ntest accuracy: %.4f\n", out, accuracy);
+    printf("saved %s\ntest accuracy: %.4f\n", o->out, accuracy);
     burn_optimizer_free(optimizer);
     burn_module_free(net);
-    burn_mnist_close(train);
-    burn_mnist_close(test);
     return 0;
+}
+
+int main(int argc, char **argv)
+{
+    options o = {.data = "examples/data/mnist", .out = "model.bpk", .epochs = 3};
+    if (!parse(&o, argc, argv)) {
+        return 2;
+    }
+    if (!can_save(o.out)) {
+        fprintf(stderr, "mnist: --out %s: its folder cannot be written to\n", o.out);
+        return 1;
+    }
+    burn_err err = BURN_ERR_INIT;
+    burn_device *device = burn_device_open(NULL, &err);
+    burn_mnist *set = NULL;
+    burn_mnist *test = NULL;
+    if (device == NULL) {
+        return fail("device", &err);
+    }
+    if (burn_mnist_open(o.data, BURN_MNIST_NORMALIZE, &set, &err) != BURN_OK ||
+        burn_mnist_open(o.data, BURN_MNIST_TEST | BURN_MNIST_NORMALIZE, &test, &err) != BURN_OK) {
+        return fail("data", &err);
+    }
+    o.quiet = !isatty(STDERR_FILENO);
+    burn_seed(42);
+    int status = train(&o, device, set, test);
+    if (o.losses != NULL && fclose(o.losses) != 0) {
+        fprintf(stderr, "mnist: the losses could not be written\n");
+        status = 1;
+    }
+    burn_mnist_close(set);
+    burn_mnist_close(test);
+    return status;
 }

@@ -3,11 +3,15 @@
  * fit.c - the training loop: forward, loss, backward, step, metrics, events.
  *
  * A batch's loss and hits are read right after its step, so an event never tells what is not known.
- * Each batch runs in a scope of its own; only parameters outlive it.
+ * Each batch runs in a scope of its own; only parameters outlive it. Where steps are replayed, the
+ * first is called, since it makes the optimizer's state, the second is kept, and those of its batch
+ * size are run from it.
  */
 #include "train/base/error.h"
 
+#include <burn/replay.h>
 #include <burn/train.h>
+#include <stddef.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,7 +24,12 @@ typedef struct run {
     burn_metric_accuracy accuracy;
     double batch_loss;
     double lr;
+    burn_replay *kept; /* the step, NULL before it was kept */
+    int64_t kept_items; /* of its batches; 0: no step is kept */
 } run;
+
+/* What a step makes. */
+enum { LOSS, HITS, N_MADE };
 
 static double now(void)
 {
@@ -55,16 +64,59 @@ static int32_t step(run *r, burn_tensor *loss, burn_err *err)
     return rc;
 }
 
-static int32_t measure(run *r, burn_tensor *loss, burn_tensor *logits, burn_tensor *target,
-                       int64_t n, burn_err *err)
+/* Everything of a batch but to read what it made. */
+static int32_t make(run *r, burn_tensor *x, burn_tensor *target, burn_tensor **made, burn_err *err)
 {
-    burn_tensor *hits = burn_sum(burn_cast(burn_equal(burn_argmax(logits, 1, 0), target), BURN_I64),
-                                 0, NULL, 0);
+    burn_tensor *logits = burn_forward(r->model, x);
+    made[LOSS] = burn_cross_entropy(logits, target, NULL, NULL);
+    int32_t rc = burn_tensor_error(made[LOSS], err);
+    if (rc == BURN_OK && r->optimizer != NULL) {
+        rc = step(r, made[LOSS], err);
+    }
+    if (rc == BURN_OK) {
+        burn_no_grad_begin();
+        burn_tensor *right = burn_equal(burn_argmax(logits, 1, 0), target);
+        made[HITS] = burn_sum(burn_cast(right, BURN_I64), 0, NULL, 0);
+        burn_no_grad_end();
+    }
+    return rc;
+}
+
+/* The same, and it is kept. */
+static int32_t keep(run *r, burn_tensor *x, burn_tensor *target, burn_tensor **made, burn_err *err)
+{
+    int32_t rc = burn_replay_begin(r->device, err);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    (void)burn_replay_port(x);
+    (void)burn_replay_port(target);
+    rc = make(r, x, target, made, err);
+    r->kept = burn_replay_end(made, rc == BURN_OK ? N_MADE : 0, rc == BURN_OK ? err : NULL);
+    return rc == BURN_OK && r->kept == NULL ? err->code : rc;
+}
+
+static int32_t run_kept(run *r, burn_tensor *x, burn_tensor *target, burn_tensor **made,
+                        burn_err *err)
+{
+    burn_tensor *inputs[2] = {x, target};
+    double number = (double)burn_optimizer_steps(r->optimizer) + 1.0;
+    int32_t rc = burn_replay_set(r->kept, "lr", r->lr, err);
+    (void)burn_replay_set(r->kept, "steps", number, NULL); /* some optimizers count them */
+    rc = rc == BURN_OK ? burn_replay_run(r->kept, inputs, 2, made, N_MADE, err) : rc;
+    if (rc == BURN_OK) {
+        burn_optimizer_replayed(r->optimizer, 1);
+    }
+    return rc;
+}
+
+static int32_t read(run *r, burn_tensor *const *made, int64_t n, burn_err *err)
+{
     int64_t correct = 0;
     double value = 0.0;
-    int32_t rc = burn_read_f64(loss, &value, 1, err);
+    int32_t rc = burn_read_f64(made[LOSS], &value, 1, err);
     if (rc == BURN_OK) {
-        rc = burn_read_i64(hits, &correct, 1, err);
+        rc = burn_read_i64(made[HITS], &correct, 1, err);
     }
     if (rc == BURN_OK) {
         r->batch_loss = value;
@@ -79,17 +131,17 @@ static int32_t one_batch(run *r, const burn_dataset *dataset, const burn_batch *
     burn_scope_begin();
     burn_tensor *x = field(r, dataset, batch, 0);
     burn_tensor *target = field(r, dataset, batch, 1);
-    burn_tensor *logits = burn_forward(r->model, x);
-    burn_tensor *loss = burn_cross_entropy(logits, target, NULL, NULL);
-    int32_t rc = burn_tensor_error(loss, err);
-    if (rc == BURN_OK && r->optimizer != NULL) {
-        rc = step(r, loss, err);
+    burn_tensor *made[N_MADE] = {NULL, NULL};
+    int32_t rc;
+    int may_replay = batch->n_items == r->kept_items && burn_optimizer_steps(r->optimizer) > 0;
+    if (may_replay && r->kept != NULL) {
+        rc = run_kept(r, x, target, made, err);
+    } else if (may_replay) {
+        rc = keep(r, x, target, made, err);
+    } else {
+        rc = make(r, x, target, made, err);
     }
-    if (rc == BURN_OK) {
-        burn_no_grad_begin();
-        rc = measure(r, loss, logits, target, batch->n_items, err);
-        burn_no_grad_end();
-    }
+    rc = rc == BURN_OK ? read(r, made, batch->n_items, err) : rc;
     burn_scope_end();
     return rc;
 }
@@ -222,13 +274,16 @@ static int32_t epoch(run *r, burn_loader *loader, const burn_dataset *train,
     return rc;
 }
 
+/* As large as the struct was at first. */
+#define FIRST_OPTS offsetof(burn_fit_opts, replay)
+
 int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_dataset *train,
                  const burn_dataset *valid, const burn_fit_opts *opts, burn_err *err)
 {
     burn_err spare;
     err = burni_train_first(err, &spare);
     if (model == NULL || optimizer == NULL || opts == NULL ||
-        opts->struct_size < sizeof(*opts)) {
+        opts->struct_size < FIRST_OPTS) {
         return burni_train_fail(err, BURN_E_INVALID,
                                 "fit: model, optimizer or opts missing or of an unknown size");
     }
@@ -239,6 +294,9 @@ int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_datas
     run r = {.model = model,
              .optimizer = optimizer,
              .device = burn_device_inner(burn_module_device(model))};
+    if (opts->struct_size > FIRST_OPTS && opts->replay != 0) {
+        r.kept_items = opts->batch_size;
+    }
     burn_loader_opts lo = {.struct_size = sizeof(lo),
                            .flags = BURN_LOADER_SHUFFLE,
                            .batch_size = opts->batch_size,
@@ -251,5 +309,6 @@ int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_datas
         rc = epoch(&r, loader, train, valid, opts, k, &stop, err);
     }
     burn_loader_destroy(loader);
+    burn_replay_free(r.kept);
     return rc;
 }

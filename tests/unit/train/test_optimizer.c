@@ -314,9 +314,51 @@ static void test_B218_the_last_short_batch_is_a_step(void **state)
     burn_module_free(m);
 }
 
+/* Weights after training on 5 items in batches of 2, steps called or replayed. */
+static void weights_of_a_fit(int kind, uint32_t replay, float *out)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_field fields[2] = {{.name = "x", .dtype = BURN_F32, .rank = 1, .dims = {2}},
+                            {.name = "class", .dtype = BURN_I64}};
+    burn_dataset data = {.struct_size = sizeof(data), .n_fields = 2, .fields = fields};
+    data.field_stride = (uint32_t)sizeof(fields[0]);
+    data.count = 5;
+    data.get = get_item;
+    burn_seed(3);
+    burn_module *m = burn_module_create(ad, &err);
+    assert_non_null(burn_nn_linear(m, "one", 2, 2, 1, &err));
+    assert_non_null(burn_nn_dropout(m, "drop", 0.5, &err));
+    burn_optimizer *o = make(m, kind, NULL, NULL);
+    burn_fit_opts opts = {.struct_size = sizeof(opts), .epochs = 4, .batch_size = 2, .lr = 0.5};
+    opts.lr_decay = 0.5;
+    opts.replay = replay;
+    if (burn_fit(m, o, &data, NULL, &opts, &err) != BURN_OK) {
+        fail_msg("%s", err.text);
+    }
+    assert_int_equal(burn_optimizer_steps(o), 4 * 3);
+    burn_tensor *w = burn_var_get(burn_module_var(m, "one.weight"));
+    assert_int_equal(burn_read(w, out, 4 * sizeof(float), &err), BURN_OK);
+    burn_optimizer_free(o);
+    burn_module_free(m);
+}
+
+static void fit__replayed_steps_are_called_ones(void **state)
+{
+    (void)state;
+    static const int kinds[] = {SGD, ADAMW};
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        float called[4];
+        float replayed[4];
+        weights_of_a_fit(kinds[k], 0, called);
+        weights_of_a_fit(kinds[k], 1, replayed);
+        assert_memory_equal(called, replayed, sizeof(called));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        CORE_TEST(fit__replayed_steps_are_called_ones),
         CORE_TEST(steps_are_pytorchs),
         CORE_TEST(test_B210_adamw_decays_before_the_step),
         CORE_TEST(test_B189_a_loaded_model_goes_on),
