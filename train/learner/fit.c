@@ -83,7 +83,8 @@ static int32_t make(run *r, burn_tensor *x, burn_tensor *target, burn_tensor **m
 }
 
 /* The same, and it is kept. */
-static int32_t keep(run *r, burn_tensor *x, burn_tensor *target, burn_tensor **made, burn_err *err)
+static int32_t keep(run *r, burn_tensor *x, burn_tensor *target, burn_tensor **made,
+                    burn_err *err)
 {
     int32_t rc = burn_replay_begin(r->device, err);
     if (rc != BURN_OK) {
