@@ -7,8 +7,8 @@
  *
  * BURN_DEVICE chooses where it runs. --images takes the first N of each set, --losses writes the
  * loss of each batch to the last bit, --replay keeps one step and runs it again. The saved file
- * holds the weights and the inference graph, with its preprocessing, so that `burn predict FILE` needs
- * nothing else.
+ * holds the weights and the inference graph, with its preprocessing, so that `burn predict FILE`
+ * needs nothing else.
  */
 #include <burn/store.h>
 #include <burn/train.h>
