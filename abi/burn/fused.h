@@ -19,7 +19,8 @@
 
 BURN_BEGIN_DECLS
 
-#define BURN_FUSED_VERSION 1
+#define BURN_FUSED_VERSION 2          /* the newest that is known */
+#define BURN_FUSED_VERSION_PRODUCER 2 /* from here on the first step may be a producer */
 #define BURN_FUSED_MAX_BYTES 4096
 #define BURN_FUSED_MAX_STEPS 64
 #define BURN_FUSED_MAX_ARGS 4
@@ -35,7 +36,8 @@ BURN_BEGIN_DECLS
 enum {
     BURN_FUSED_FULL = 0, /* one per position */
     BURN_FUSED_ROW = 1,  /* one per row, seen by all positions of it */
-    BURN_FUSED_ONE = 2   /* one: an immediate or a tensor of one element */
+    BURN_FUSED_ONE = 2,  /* one: an immediate or a tensor of one element */
+    BURN_FUSED_WHOLE = 3 /* as many as its dims say: an operand of a producer, of nothing else */
 };
 
 typedef struct burn_fused_input {
@@ -54,6 +56,11 @@ typedef struct burn_fused_input {
  * its arguments. `dtype` is that of the result, as the op's rule gives it. Attributes are those of
  * the op, head included; a reduction's are over axis 1 of [rows, length] with keepdims 1; a
  * generator's shape has n_dims 0 and dims 0, since the positions say it. Steps may share them.
+ *
+ * The first step may instead be a producer (BURN_FUSE_EPILOGUE_HOST: a product, a convolution). Its
+ * operands are WHOLE inputs, in the dims, strides and attributes that the op takes alone; its
+ * result, in the shape that the op's rule gives, is the FULL value that says what n is. Such a
+ * program is of version 2, others may be of version 1.
  */
 typedef struct burn_fused_step {
     uint64_t op;
@@ -67,7 +74,7 @@ typedef struct burn_fused_step {
 } burn_fused_step;
 
 typedef struct burn_fused_program {
-    burn_attrs_head head; /* size: all bytes of the program; revision: BURN_FUSED_VERSION */
+    burn_attrs_head head; /* size: all bytes of the program; revision: the version, 1 or 2 */
     uint16_t n_in;
     uint16_t n_out;
     uint16_t n_steps;

@@ -22,6 +22,8 @@ enum {
     BURN_ROW_ANY_DIMS = 4, /* the prepared state serves every shape of the same ranks and layouts */
     BURN_ROW_INDEX64 = 8,
     BURN_ROW_FAULTS = 16, /* may write the fault word, or return BURN_E_DATA */
+    /* The backend's row of BURN_OP_FUSED computes programs that begin with this op (fused.h), to
+     * the bits of this row. */
     BURN_ROW_EPILOGUE = 32,
     /* It may run against other rows with this flag that fit the same call, on memory of its own, to
      * find the fastest; that happens only when an environment is named (environment.h). */

@@ -122,6 +122,7 @@ static uint16_t argument(making *m, uint32_t member, uint32_t i)
     const burn_operand *o = &r->launch.operands[i];
     const burni_member *self = &m->members[member];
     uint8_t space = self->reduces ? (uint8_t)BURN_FUSED_FULL : self->space;
+    space = self->produces ? (uint8_t)BURN_FUSED_WHOLE : space;
     if (o->kind == BURN_ABSENT) {
         return BURN_FUSED_NONE;
     }
@@ -251,13 +252,22 @@ static void bind_operands(const burni_batch *batch, const burni_group *g, int64_
     }
 }
 
-static const burni_resolved *find_row(burni_stream *stream, const burni_batch *batch,
-                                      const burni_group *g, int64_t length)
+/* The math mode is that of the product: nothing else has one. */
+static uint32_t math_of(const burni_batch *batch, const burni_group *g)
 {
+    const burni_member *first = &g->members[0];
+    return first->produces ? batch->records[first->record]->launch.math : 0;
+}
+
+static const burni_resolved *find_row(const burni_batch *batch, const burni_group *g,
+                                      int64_t length)
+{
+    burni_stream *stream = g->stream;
     burni_group_call b;
     burn_call call;
     bind_operands(batch, g, length, &b);
     memset(&call, 0, sizeof(call));
+    call.flags = math_of(batch, g);
     call.struct_size = sizeof(call);
     call.operand_stride = sizeof(burn_operand);
     call.n_in = b.launch.n_in;
@@ -278,6 +288,9 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
     for (uint32_t k = 0; k < g->n_members; k++) {
         const burni_launch *launch = &batch->records[g->members[k].record]->launch;
         int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
+        if (g->members[k].produces && !burni_may_produce(launch)) {
+            return 0;
+        }
         if (g->members[k].reduces) {
             int64_t taken = burni_operand_numel(&launch->operands[0]);
             int64_t own = made > 0 ? taken / made : 0;
@@ -320,6 +333,29 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
     return n > 0;
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* What the row of a group with a product was found for: the dims of the product's operands. */
+struct burni_group_sizes {
+    uint32_t math;
+    uint32_t n;
+    int64_t dims[BURN_FUSED_MAX_ARGS * BURN_MAX_RANK];
+};
+
+static void measure_product(const burni_batch *batch, const burni_group *g,
+                            struct burni_group_sizes *out)
+{
+    const burni_launch *launch = &batch->records[g->members[0].record]->launch;
+    memset(out, 0, sizeof(*out));
+    out->math = launch->math;
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        const burn_operand *o = &launch->operands[i];
+        for (uint32_t d = 0; d < o->rank; d++) {
+            out->dims[out->n++] = o->dims[d];
+        }
+    }
+}
+
 static uint32_t count_operands(const making *m)
 {
     uint32_t n = 0;
@@ -331,7 +367,8 @@ static uint32_t count_operands(const making *m)
 
 static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t program_size)
 {
-    size_t size = m->n * sizeof(burni_member) +
+    uint32_t n_sizes = m->members[0].produces;
+    size_t size = m->n * sizeof(burni_member) + n_sizes * sizeof(struct burni_group_sizes) +
                   (m->n_in + m->n_row_uses) * sizeof(burni_group_input) +
                   m->n_twins * sizeof(burni_group_twin) +
                   (n_out + 1u) / 2 * 2 * sizeof(uint32_t) +
@@ -344,6 +381,8 @@ static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t progr
     char *p = (char *)g->memory;
     g->members = (burni_member *)(void *)p;
     p += m->n * sizeof(burni_member);
+    g->sizes = n_sizes > 0 ? (struct burni_group_sizes *)(void *)p : NULL;
+    p += n_sizes * sizeof(struct burni_group_sizes);
     g->inputs = (burni_group_input *)(void *)p;
     p += m->n_in * sizeof(burni_group_input);
     g->row_uses = (burni_group_input *)(void *)p;
@@ -425,6 +464,29 @@ static int serves_all_sizes(const burn_row *row)
            (row->key_facts & BURN_FACT_DIMS) == 0;
 }
 
+/* The row for today's sizes of the product. 0: there is none. */
+static int follow_sizes(const burni_batch *batch, burni_group *g, int64_t length)
+{
+    struct burni_group_sizes now;
+    if (g->sizes == NULL) {
+        return 1;
+    }
+    measure_product(batch, g, &now);
+    if (now.math == g->sizes->math && now.n == g->sizes->n &&
+        memcmp(now.dims, g->sizes->dims, now.n * sizeof(now.dims[0])) == 0) {
+        return 1;
+    }
+    const burni_resolved *row = find_row(batch, g, length);
+    if (row == NULL || row->row == NULL || row->copy_mask != 0) {
+        return 0;
+    }
+    burni_resolved_hold(row);
+    burni_resolved_let_go(g->resolved);
+    g->resolved = row;
+    *g->sizes = now;
+    return 1;
+}
+
 burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
                               const burni_member *members, uint32_t n, char *why)
 {
@@ -460,9 +522,10 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
         burni_free(g);
         return NULL;
     }
-    const burni_resolved *row = find_row(stream, batch, g, length);
+    g->stream = stream;
+    const burni_resolved *row = find_row(batch, g, length);
     int fits = row != NULL && row->row != NULL && row->copy_mask == 0;
-    if (!fits || !serves_all_sizes(row->row)) {
+    if (!fits || (g->sizes == NULL && !serves_all_sizes(row->row))) {
         (void)snprintf(why, 64, "%.63s",
                        row == NULL ? "no memory"
                        : fits      ? "its row is not for sizes of all sorts"
@@ -472,6 +535,9 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     }
     burni_resolved_hold(row);
     g->resolved = row;
+    if (g->sizes != NULL) {
+        measure_product(batch, g, g->sizes);
+    }
     return g;
 }
 
@@ -489,6 +555,7 @@ static void fill_launch(const burni_batch *batch, const burni_group *g, burni_gr
 {
     burni_launch *launch = &call->launch;
     const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
+    launch->math = math_of(batch, g);
     launch->op = g->resolved->op;
     launch->resolved = g->resolved;
     launch->attrs = g->program;
@@ -499,11 +566,19 @@ static void fill_launch(const burni_batch *batch, const burni_group *g, burni_gr
     launch->storages = call->storages;
 }
 
-int burni_group_bind(const burni_batch *batch, const burni_group *g, burni_group_call *call)
+uint64_t burni_group_workspace(const burni_batch *batch, burni_group *g)
 {
     int64_t n = 0;
     int64_t length = 0;
-    if (!measure(batch, g, &n, &length)) {
+    int fits = measure(batch, g, &n, &length) && follow_sizes(batch, g, length);
+    return fits ? g->resolved->workspace_bytes : 0;
+}
+
+int burni_group_bind(const burni_batch *batch, burni_group *g, burni_group_call *call)
+{
+    int64_t n = 0;
+    int64_t length = 0;
+    if (!measure(batch, g, &n, &length) || !follow_sizes(batch, g, length)) {
         return 0;
     }
     bind_operands(batch, g, length, call);

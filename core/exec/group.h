@@ -15,13 +15,13 @@
 
 #include <burn/fused.h>
 
-/* One member, in the order of the records. */
+/* One member, in the order of the records but for a product, which is first. */
 typedef struct burni_member {
     uint32_t record;
     uint8_t space;    /* of its result: BURN_FUSED_FULL or ROW */
     uint8_t reduces;  /* it is a reduction: its input is FULL */
     uint8_t written;  /* somebody outside of the group needs its result */
-    uint8_t zero;
+    uint8_t produces; /* the first one only: a product, whose inputs are WHOLE */
 } burni_member;
 
 /* An operand of the fused call: that of some member. */
@@ -61,7 +61,10 @@ typedef struct burni_group {
     uint32_t n_uses;
     uint32_t is_bound; /* `bound` is filled */
     uint64_t changed;  /* the batch's at that time: it is as good for records that are as old */
-    const burni_resolved *resolved; /* held */
+    /* Held. With a product it is for `sizes` (group.c), and is found again for others. */
+    const burni_resolved *resolved;
+    burni_stream *stream;
+    struct burni_group_sizes *sizes; /* NULL: it serves all */
     burni_member *members;
     burni_group_input *inputs;
     burni_group_input *row_uses; /* operands by which positions read the value of their row */
@@ -88,10 +91,20 @@ typedef struct burni_group_call {
     int64_t length[2]; /* of a row */
 } burni_group_call;
 
-/* 0: sizes of today do not fit each other. */
-int burni_group_bind(const burni_batch *batch, const burni_group *group, burni_group_call *call);
+/* 0: sizes of today do not fit each other, or no row takes them. */
+int burni_group_bind(const burni_batch *batch, burni_group *group, burni_group_call *call);
+/* What a run will need; 0 where it cannot run as one. */
+uint64_t burni_group_workspace(const burni_batch *batch, burni_group *group);
 /* Runs all members. */
 void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group);
+
+/* May the launch be a group's product, as its row is today? */
+static inline int burni_may_produce(const burni_launch *launch)
+{
+    const burni_resolved *r = launch->resolved;
+    return launch->op->def.fuse == BURN_FUSE_EPILOGUE_HOST && r->row != NULL &&
+           r->copy_mask == 0 && (r->row->flags & BURN_ROW_EPILOGUE) != 0;
+}
 
 /* A position reads the value of its row: one element per row, seen by all `length` positions. */
 static inline int burni_reads_its_row(const burn_operand *o, int64_t positions, int64_t length)

@@ -502,17 +502,27 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
     if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
         return run_dry(stream, launch, 1);
     }
-    if (launch->resolved->workspace_bytes > 0 || look_at_inputs(launch, &vars) != NULL) {
+    if (look_at_inputs(launch, &vars) != NULL) {
         return BURN_E_UNSUPPORTED;
     }
     burn_err err;
+    burn_operand workspace;
+    burni_block *scratch = NULL;
     begin_error(&err);
     burni_storage *lender = reuse_by_position(launch);
     int32_t rc = back_outputs(stream, launch, &err);
+    if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
+        scratch = take_workspace(stream, launch, &workspace, &err);
+        rc = scratch != NULL ? BURN_OK : BURN_E_NO_MEMORY;
+    }
     int backed = rc == BURN_OK;
     if (backed) {
-        rc = launch_bound(stream, launch, vars, operands, NULL, &err);
+        rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL,
+                          &err);
         stream->n_launched++;
+    }
+    if (scratch != NULL) {
+        burni_pool_give(&stream->cache, scratch);
     }
     if (rc == BURN_OK) {
         return BURN_OK;

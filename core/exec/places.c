@@ -27,7 +27,7 @@
 typedef struct value {
     uint64_t bytes;
     uint32_t slot; /* NONE: a workspace */
-    uint32_t uses; /* operands of the plan's records; of a workspace: its record */
+    uint32_t uses; /* operands of the plan's records */
     uint32_t item;
     uint32_t step; /* of a workspace */
 } value;
@@ -198,7 +198,7 @@ static void lend_in_record(look *l, uint32_t k, uint32_t record)
     }
 }
 
-static void lend_in_group(look *l, uint32_t k, const burni_group *g)
+static void lend_in_group(look *l, uint32_t k, burni_group *g)
 {
     burni_group_call call;
     if (g->may_stop || !burni_group_bind(l->batch, g, &call)) {
@@ -304,17 +304,23 @@ static void add_value(look *l, uint32_t slot)
     p->n++;
 }
 
+static uint64_t workspace_of(const burni_batch *batch, const burni_step *step)
+{
+    return step->group != NULL
+               ? burni_group_workspace(batch, step->group)
+               : batch->records[step->record]->launch.resolved->workspace_bytes;
+}
+
 static void add_workspace(look *l, uint32_t k)
 {
     burni_places *p = l->places;
-    const burni_launch *launch = &record_at(l, l->steps[k].record)->launch;
-    uint64_t bytes = launch->resolved->workspace_bytes;
+    uint64_t bytes = workspace_of(l->batch, &l->steps[k]);
     if (bytes == 0) {
         return;
     }
     value *v = &p->values[p->n];
     v->slot = NONE;
-    v->uses = l->steps[k].record;
+    v->uses = 1;
     v->bytes = bytes;
     v->step = k;
     v->item = p->size.n_values++;
@@ -413,9 +419,7 @@ static void fill(look *l)
     }
     p->n_slots = p->n;
     for (uint32_t k = 0; k < l->n_steps; k++) {
-        if (l->steps[k].group == NULL) {
-            add_workspace(l, k);
-        }
+        add_workspace(l, k);
     }
     add_conditions(l);
     pack(l);
@@ -476,7 +480,8 @@ static void look_at_plan(burni_stream *stream, const burni_batch *batch, const b
 
 /* Are the sizes and the views those that the places were made for? `*out_die`: all values die
  * within the run, by construction; a batch that is only a part of what waits is the exception. */
-static int fits(const burni_batch *batch, const burni_places *p, int *out_die)
+static int fits(const burni_batch *batch, const burni_step *steps, const burni_places *p,
+                int *out_die)
 {
     int die = 1;
     int same = 1;
@@ -493,7 +498,7 @@ static int fits(const burni_batch *batch, const burni_places *p, int *out_die)
     }
     for (uint32_t i = p->n_slots; i < p->n; i++) {
         const value *v = &p->values[i];
-        if (batch->records[v->uses]->launch.resolved->workspace_bytes != v->bytes) {
+        if (workspace_of(batch, &steps[v->step]) != v->bytes) {
             return 0;
         }
     }
@@ -549,7 +554,7 @@ uint32_t burni_places_begin(burni_stream *stream, const burni_batch *batch,
     if (p->changes > MAX_CHANGES) {
         return NONE;
     }
-    if (!p->is_known || !fits(batch, p, &die)) {
+    if (!p->is_known || !fits(batch, steps, p, &die)) {
         p->changes += p->is_known;
         look_at_plan(stream, batch, steps, n_steps, p);
         die = 1; /* what does not has no place */

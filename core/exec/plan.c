@@ -7,6 +7,7 @@
  * and that the record depends on would be left between them. Then the groups are put in an order
  * that keeps dependencies, those first that the program would have completed first.
  * Reductions over the last dims are members too, and what is computed per row from their results.
+ * A group may begin with one product, which nothing of the group may come before.
  */
 #include "exec/plan_private.h"
 
@@ -48,6 +49,8 @@ typedef struct node {
     uint8_t space;
     uint8_t reduces;
     uint8_t generates;
+    uint8_t produces; /* it is a product, which a group may begin with */
+    uint8_t has_product; /* of a group: a member is one */
     uint8_t needed;
     uint8_t alive;
 } node;
@@ -177,7 +180,11 @@ static void look_at(graph *g, uint32_t i)
         return;
     }
     int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
-    if (fuse == BURN_FUSE_POINTWISE || fuse == BURN_FUSE_GENERATE) {
+    if (fuse == BURN_FUSE_EPILOGUE_HOST && burni_may_produce(launch)) {
+        self->positions = made;
+        self->produces = 1;
+        self->has_product = 1;
+    } else if (fuse == BURN_FUSE_POINTWISE || fuse == BURN_FUSE_GENERATE) {
         for (uint32_t k = 0; k < launch->n_in; k++) {
             if (!walks_in_order(&launch->operands[k])) {
                 return;
@@ -242,6 +249,9 @@ static int operands_fit(const graph *g, uint32_t i, uint32_t group, uint8_t spac
         uint32_t p = r->slots[k] != BURNI_SLOT_NONE ? g->writers[r->slots[k]] : NONE;
         if (p == NONE || p >= i || g->nodes[p].group != group) {
             continue;
+        }
+        if (g->nodes[i].produces) {
+            return 0; /* its operands are there before the pass begins */
         }
         uint8_t reads = g->nodes[i].reduces ? (uint8_t)BURN_FUSED_FULL : space;
         if (!reads_in_place(g, i, k, p, reads, positions, length)) {
@@ -334,6 +344,7 @@ static void merge(graph *g, uint32_t a, uint32_t b)
     to->why = ended->why;
     to->length = head.length > 0 ? head.length : other->length;
     to->positions = head.positions;
+    to->has_product = head.has_product | other->has_product;
     to->n_members = n_members;
     to->n_operands = n_operands;
     to->last = tail;
@@ -356,6 +367,12 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     *space = alone ? place_in(g, i, group) : g->nodes[i].space;
     if (g->nodes[i].positions == 0) {
         return "is no step of a pass over elements";
+    }
+    if (g->nodes[i].produces) {
+        return "begins a pass of its own";
+    }
+    if (g->nodes[group].has_product && g->nodes[mine].has_product) {
+        return "has a product already";
     }
     if (!has_room(g, group, mine)) {
         return "would make it too long";
@@ -516,16 +533,39 @@ static int is_written(const graph *g, uint32_t m)
     return 0;
 }
 
-static burni_group *make_group(const graph *g, uint32_t group, char *why)
+/* The product's node, or NONE. */
+static uint32_t product_of(const graph *g, uint32_t group)
+{
+    uint32_t m = g->nodes[group].has_product ? group : NONE;
+    while (m != NONE && !g->nodes[m].produces) {
+        m = g->nodes[m].next;
+    }
+    return m;
+}
+
+static burni_member member_of(const graph *g, uint32_t m)
+{
+    burni_member out = {.record = m};
+    out.space = g->nodes[m].space;
+    out.reduces = g->nodes[m].reduces;
+    out.produces = g->nodes[m].produces;
+    out.written = (uint8_t)is_written(g, m);
+    return out;
+}
+
+/* A product comes first: nothing that it needs is made in the group. `alone`: it is left out. */
+static burni_group *make_group(const graph *g, uint32_t group, int alone, char *why)
 {
     burni_member members[MAX_MEMBERS];
+    uint32_t product = product_of(g, group);
     uint32_t n = 0;
+    if (product != NONE && !alone) {
+        members[n++] = member_of(g, product);
+    }
     for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
-        memset(&members[n], 0, sizeof(members[n]));
-        members[n].record = m;
-        members[n].space = g->nodes[m].space;
-        members[n].reduces = g->nodes[m].reduces;
-        members[n++].written = (uint8_t)is_written(g, m);
+        if (m != product) {
+            members[n++] = member_of(g, m);
+        }
     }
     burni_group *made = burni_group_make(g->stream, g->batch, members, n, why);
     const node *head = &g->nodes[group];
@@ -569,21 +609,34 @@ static void tell_fused(const burni_batch *batch, const burni_group *group)
     burni_explain_fused(thread, names, group->resolved->row->name, group->end);
 }
 
+static void add_step(burni_plan *plan, uint32_t record, burni_group *group)
+{
+    plan->steps[plan->n_steps].group = group;
+    plan->steps[plan->n_steps++].record = record;
+}
+
+/* One step, or the product and the rest, or the members one by one. */
 static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
 {
     char why[64] = "";
-    burni_group *fused = g->nodes[group].n_members > 1 ? make_group(g, group, why) : NULL;
-    if (g->nodes[group].n_members > 1 && fused == NULL) {
+    uint32_t product = product_of(g, group);
+    uint32_t n = g->nodes[group].n_members;
+    burni_group *fused = n > 1 ? make_group(g, group, 0, why) : NULL;
+    if (n > 1 && fused == NULL) {
         tell_why_not(g, group, why);
     }
+    if (n > 2 && fused == NULL && product != NONE) {
+        fused = make_group(g, group, 1, why);
+        if (fused != NULL) {
+            add_step(plan, product, NULL);
+        }
+    }
     if (fused != NULL) {
-        plan->steps[plan->n_steps].group = fused;
-        plan->steps[plan->n_steps++].record = group;
+        add_step(plan, fused->members[0].record, fused);
         return;
     }
     for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
-        plan->steps[plan->n_steps].group = NULL;
-        plan->steps[plan->n_steps++].record = m;
+        add_step(plan, m, NULL);
     }
 }
 

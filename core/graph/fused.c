@@ -10,6 +10,7 @@
 #include "graph/fused.h"
 
 #include "base/printer.h"
+#include "ops/fused.h"
 #include "ops/registry.h"
 #include "ops/rules.h"
 
@@ -30,7 +31,7 @@ typedef struct check {
     burn_err *err;
 } check;
 
-static const char *const space_names[] = {"full", "row", "one"};
+static const char *const space_names[] = {"full", "row", "one", "whole"};
 
 static int32_t wrong(const check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -73,8 +74,8 @@ static int32_t check_head(check *c)
     if (c->p->head.size != c->size) {
         return wrong(c, "the head says %u bytes, there are %zu", c->p->head.size, c->size);
     }
-    if (c->p->head.revision != BURN_FUSED_VERSION) {
-        return wrong(c, "version %u; this library knows %d", c->p->head.revision,
+    if (c->p->head.revision == 0 || c->p->head.revision > BURN_FUSED_VERSION) {
+        return wrong(c, "version %u; this library knows 1 to %d", c->p->head.revision,
                      BURN_FUSED_VERSION);
     }
     return c->p->zero == 0 ? BURN_OK : wrong(c, "the head's padding is %u, not 0", c->p->zero);
@@ -114,15 +115,29 @@ static int32_t check_sections(check *c)
                                          : wrong(c, "padding behind the outputs is not 0");
 }
 
+/* Is input i an operand of the first step? */
+static int is_produced_from(const burn_fused_program *p, uint32_t i)
+{
+    const burn_fused_step *step = burn_fused_steps(p);
+    int found = 0;
+    for (uint32_t k = 0; k < BURN_FUSED_MAX_ARGS; k++) {
+        found |= k < step->n_args && step->args[k] == i;
+    }
+    return found && burni_fused_has_producer(p);
+}
+
 static int32_t check_input(const check *c, uint32_t i)
 {
     const burn_fused_input *in = &burn_fused_inputs(c->p)[i];
     if (burn_dtype_size(in->dtype) == 0) {
         return wrong(c, "input %u has the unknown dtype %u", i, in->dtype);
     }
-    if (in->space > BURN_FUSED_ONE || in->immediate > 1 || in->zero != 0) {
-        return wrong(c, "input %u has space %u, immediate %u, padding %u; 2, 1, 0 are the most", i,
+    if (in->space > BURN_FUSED_WHOLE || in->immediate > 1 || in->zero != 0) {
+        return wrong(c, "input %u has space %u, immediate %u, padding %u; 3, 1, 0 are the most", i,
                      in->space, in->immediate, in->zero);
+    }
+    if (in->space == BURN_FUSED_WHOLE && !is_produced_from(c->p, i)) {
+        return wrong(c, "input %u is whole, but no operand of a producer in the first step", i);
     }
     if (in->immediate != 0 && in->space != BURN_FUSED_ONE) {
         return wrong(c, "input %u is an immediate of space %s; it must be one", i,
@@ -138,7 +153,7 @@ static int32_t check_inputs(check *c)
 {
     const burn_fused_program *p = c->p;
     const burn_fused_input *inputs = burn_fused_inputs(p);
-    int full = 0;
+    int full = burni_fused_has_producer(p);
     for (uint32_t i = 0; i < p->n_in; i++) {
         int32_t rc = check_input(c, i);
         if (rc != BURN_OK) {
@@ -195,7 +210,14 @@ static int32_t check_op(const check *c, uint32_t s, const burni_op **out)
         return wrong(c, "step %u is op %" PRIu64 ", which is none of the core's", s, step->op);
     }
     const burn_op_def *d = &op->def;
-    if (!burni_fused_takes(op, d->fuse)) {
+    if (d->fuse == BURN_FUSE_EPILOGUE_HOST && s > 0) {
+        return wrong(c, "step %u (%s): only the first step may be a producer", s, d->name);
+    }
+    uint32_t kind = d->fuse;
+    if (kind == BURN_FUSE_EPILOGUE_HOST && !burni_fused_has_producer(c->p)) {
+        kind = BURN_FUSE_NONE;
+    }
+    if (!burni_fused_takes(op, kind)) {
         return wrong(c, "step %u (%s): neither maps, reduces nor generates elements", s, d->name);
     }
     if (step->n_args != d->n_in) {
@@ -229,6 +251,12 @@ static int32_t check_arg(const check *c, uint32_t s, const burni_op *op, uint32_
                      role->name, v, c->p->n_in + s);
     }
     value x = value_at(c->p, v);
+    int produces = op->def.fuse == BURN_FUSE_EPILOGUE_HOST;
+    if (produces != (x.space == BURN_FUSED_WHOLE)) {
+        return wrong(c, "step %u (%s): operand %s is %s; %s", s, name, role->name,
+                     space_names[x.space],
+                     produces ? "a producer takes whole inputs" : "only a producer takes that");
+    }
     const uint32_t by_value = BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE;
     if (x.immediate != 0 && (role->flags & by_value) == 0) {
         return wrong(c, "step %u (%s): operand %s must be a tensor, not a scalar", s, name,
@@ -281,6 +309,10 @@ static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
         if (rc != BURN_OK) {
             return rc;
         }
+    }
+    if (op->def.fuse == BURN_FUSE_EPILOGUE_HOST && step->space != BURN_FUSED_FULL) {
+        return wrong(c, "step %u (%s): what it gives is full, not %s", s, op->def.name,
+                     space_names[step->space]);
     }
     if (reduces && step->space != BURN_FUSED_ROW) {
         return wrong(c, "step %u (%s): a reduction gives one value per row, not %s", s,
@@ -435,7 +467,8 @@ static int32_t check_result(const check *c, uint32_t s, const burni_op *op)
         }
     }
     out.dtype = role_dtype(burni_op_role_out(op, 0), in);
-    if (op->def.infer != NULL) {
+    /* What a producer makes of the shapes is asked when these are known. */
+    if (op->def.infer != NULL && op->def.fuse != BURN_FUSE_EPILOGUE_HOST) {
         burn_err why = BURN_ERR_INIT;
         const char *attrs = step->attrs_size > 0 ? c->bytes + step->attrs_offset : NULL;
         burn_infer a = {sizeof(a), step->n_args, 1, step->attrs_size, pointers, &out, attrs, &why};

@@ -170,6 +170,18 @@ static uint16_t renumber(const burni_fused_builder *b, uint16_t value)
     return (uint16_t)(b->n_in + (value - BURNI_FUSED_STEP));
 }
 
+/* The oldest version that can say it. */
+static uint32_t version_of(const burni_fused_builder *b)
+{
+    uint32_t version = 1;
+    for (uint32_t i = 0; i < b->n_in; i++) {
+        if (b->inputs[i].space == BURN_FUSED_WHOLE) {
+            version = BURN_FUSED_VERSION_PRODUCER;
+        }
+    }
+    return version;
+}
+
 static void write_steps(const burni_fused_builder *b, burn_fused_step *out)
 {
     for (uint32_t s = 0; s < b->n_steps; s++) {
@@ -193,7 +205,7 @@ uint32_t burni_fused_finish(const burni_fused_builder *b, void *out, uint32_t ca
     memset(bytes, 0, steps_offset(b));
     burn_fused_program *p = out;
     p->head.size = size;
-    p->head.revision = BURN_FUSED_VERSION;
+    p->head.revision = version_of(b);
     p->n_in = b->n_in;
     p->n_out = b->n_out;
     p->n_steps = b->n_steps;

@@ -14,6 +14,13 @@
 
 #include <string.h>
 
+int burni_fused_has_producer(const burn_fused_program *p)
+{
+    const burni_op *op = burni_op_find(burn_fused_steps(p)[0].op);
+    return p->head.revision >= BURN_FUSED_VERSION_PRODUCER && op != NULL &&
+           op->def.fuse == BURN_FUSE_EPILOGUE_HOST;
+}
+
 /* ---- operands -------------------------------------------------------------------------------- */
 
 static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_meta *x,
@@ -28,6 +35,9 @@ static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_
     if (x->dtype != in->dtype) {
         return burni_fail(err, BURN_E_DTYPE, "fused: operand %u is %s, the program takes %s", i,
                           burn_dtype_name(x->dtype), burn_dtype_name(in->dtype));
+    }
+    if (in->space == BURN_FUSED_WHOLE) {
+        return BURN_OK; /* the producer's own rule has seen it */
     }
     int64_t n = immediate ? 1 : burni_numel(x->rank, x->dims);
     int64_t wanted = in->space == BURN_FUSED_FULL  ? f->n
@@ -61,6 +71,46 @@ static int32_t measure_rows(burni_fused_frame *f, const burn_meta *const *in, bu
     return BURN_OK;
 }
 
+/* The shape of what the producer gives, by its own rule; its operands must be what it takes. */
+static int32_t measure_product(burni_fused_frame *f, const burn_meta *const *in, burn_err *err)
+{
+    static const burn_meta absent = {.kind = BURN_ABSENT};
+    const burn_fused_step *step = burn_fused_steps(f->program);
+    const burni_op *op = burni_op_find(step->op);
+    const burn_meta *args[BURN_FUSED_MAX_ARGS];
+    const void *attrs = (const char *)f->program + step->attrs_offset;
+    for (uint32_t i = 0; i < step->n_args; i++) {
+        args[i] = step->args[i] == BURN_FUSED_NONE ? &absent : in[step->args[i]];
+        int32_t rc = step->args[i] == BURN_FUSED_NONE
+                         ? BURN_OK
+                         : check_operand(f, step->args[i], args[i], err);
+        if (rc != BURN_OK) {
+            return rc;
+        }
+    }
+    f->made.kind = BURN_TENSOR;
+    f->made.dtype = step->dtype;
+    f->full = &f->made;
+    burn_infer a = {sizeof(a), step->n_args, 1, step->attrs_size, args, &f->made,
+                    step->attrs_size > 0 ? attrs : NULL, err};
+    return op->def.infer(&a);
+}
+
+static int32_t find_full(burni_fused_frame *f, const burn_meta *const *in, uint32_t n_in,
+                         burn_err *err)
+{
+    const burn_fused_input *inputs = burn_fused_inputs(f->program);
+    int32_t rc = BURN_OK;
+    if (burni_fused_has_producer(f->program)) {
+        rc = measure_product(f, in, err);
+    }
+    for (uint32_t i = 0; i < n_in && f->full == NULL; i++) {
+        f->full = inputs[i].space == BURN_FUSED_FULL ? in[i] : NULL;
+    }
+    f->n = rc == BURN_OK ? burni_numel(f->full->rank, f->full->dims) : 0;
+    return rc;
+}
+
 int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_meta *const *in,
                             uint32_t n_in, burni_fused_frame *out, burn_err *err)
 {
@@ -70,16 +120,12 @@ int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_m
     }
     memset(out, 0, sizeof(*out));
     out->program = attrs;
-    const burn_fused_input *inputs = burn_fused_inputs(out->program);
     if (n_in != out->program->n_in) {
         return burni_fail(err, BURN_E_INVALID,
                           "fused: %u operands given, the program has %u inputs", n_in,
                           out->program->n_in);
     }
-    for (uint32_t i = 0; i < n_in && out->full == NULL; i++) {
-        out->full = inputs[i].space == BURN_FUSED_FULL ? in[i] : NULL;
-    }
-    out->n = burni_numel(out->full->rank, out->full->dims);
+    rc = find_full(out, in, n_in, err);
     /* The length of a row has its kind and dtype before its value counts. */
     for (uint32_t pass = 0; pass < 2 && rc == BURN_OK; pass++) {
         for (uint32_t i = 0; i < n_in && rc == BURN_OK; i++) {
@@ -256,7 +302,8 @@ static burn_value *emit_step(const burn_builder *b, const burni_fused_frame *f, 
     }
     (void)b->emit(b->ctx, step->op, attrs, step->attrs_size, in, step->n_args, &out, 1);
     burni_fused_inner(f, step->space, &shape);
-    return spread(b, out, &shape);
+    return op->def.fuse == BURN_FUSE_EPILOGUE_HOST ? shaped(b, out, &shape)
+                                                   : spread(b, out, &shape);
 }
 
 static int32_t expand_fused(const burn_builder *b, const burn_expand *a)
@@ -282,9 +329,10 @@ static int32_t expand_fused(const burn_builder *b, const burn_expand *a)
         return BURN_OK;
     }
     for (uint32_t i = 0; i < a->n_in; i++) {
+        uint8_t space = burn_fused_inputs(f.program)[i].space;
         burn_meta shape = {0};
-        burni_fused_inner(&f, burn_fused_inputs(f.program)[i].space, &shape);
-        values[i] = shaped(b, a->in[i], &shape);
+        burni_fused_inner(&f, space, &shape);
+        values[i] = space == BURN_FUSED_WHOLE ? a->in[i] : shaped(b, a->in[i], &shape);
     }
     for (uint32_t s = 0; s < f.program->n_steps; s++) {
         values[a->n_in + s] = emit_step(b, &f, s, values);
@@ -308,7 +356,7 @@ const burn_op_def burn_op_def_fused = {
     BURNI_DEF(FUSED, fused),
     .n_in = 1,
     .n_out = 1,
-    .summary = "several small ops in one pass, as a program in its attributes says",
+    .summary = "several small ops in one pass, behind a product or not, as a program says",
     .roles = roles,
     .attrs_size = (uint32_t)sizeof(burn_fused_program),
     .infer = infer_fused,

@@ -4,7 +4,8 @@
  *
  * A frame is a call's operands measured against its program: how many positions and rows there are.
  * Inside of a program shapes are few: [rows, length] or the shape of the first full operand,
- * [rows, 1] and []; steps broadcast between them as their ops do. Pure.
+ * [rows, 1] and []; steps broadcast between them as their ops do. A producer's operands keep their
+ * own shapes. A frame is not copied: it points into itself. Pure.
  */
 #ifndef BURN_CORE_OPS_FUSED_H
 #define BURN_CORE_OPS_FUSED_H
@@ -16,11 +17,16 @@
 
 typedef struct burni_fused_frame {
     const burn_fused_program *program;
-    const burn_meta *full; /* the first full operand: its shape is that of full outputs */
+    const burn_meta *full; /* what a producer makes (`made`), else the first full operand: its shape
+                              is that of full outputs */
+    burn_meta made;
     int64_t n;
     int64_t length; /* of a row; 0 where the program has none */
     int64_t rows;
 } burni_fused_frame;
+
+/* Does a program, whose sections are in their places, begin with a producer? */
+int burni_fused_has_producer(const burn_fused_program *p);
 
 /* Checks the program and that the operands are what it says. Sizes are BURN_E_SHAPE. */
 int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_meta *const *in,

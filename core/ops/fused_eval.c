@@ -90,6 +90,10 @@ static int32_t own_shape(const run *r, const burni_op *op, const burn_fused_step
         burni_fused_inner(&r->frame, step->space, out);
         return rc;
     }
+    if (op->def.fuse == BURN_FUSE_EPILOGUE_HOST) {
+        *out = r->frame.made;
+        return rc;
+    }
     out->rank = 0;
     for (uint32_t i = 0; i < step->n_args && rc == BURN_OK; i++) {
         rc = in[i].meta.kind != BURN_ABSENT
@@ -130,6 +134,9 @@ static int32_t run_step(run *r, uint32_t s)
     round_value(&own);
     *out = own;
     burni_fused_inner(&r->frame, step->space, &out->meta);
+    if (op->def.fuse == BURN_FUSE_EPILOGUE_HOST) {
+        return BURN_OK; /* the same elements, seen in the program's shape */
+    }
     if (own.meta.rank != out->meta.rank ||
         memcmp(own.meta.dims, out->meta.dims, own.meta.rank * sizeof(own.meta.dims[0])) != 0) {
         rc = make(r, out);
@@ -155,8 +162,11 @@ static int32_t run_all(run *r)
     }
     const burn_fused_program *p = r->frame.program;
     for (uint32_t i = 0; i < a->n_in; i++) {
+        uint8_t space = burn_fused_inputs(p)[i].space;
         r->values[i] = a->in[i];
-        burni_fused_inner(&r->frame, burn_fused_inputs(p)[i].space, &r->values[i].meta);
+        if (space != BURN_FUSED_WHOLE) {
+            burni_fused_inner(&r->frame, space, &r->values[i].meta);
+        }
     }
     for (uint32_t s = 0; s < p->n_steps && rc == BURN_OK; s++) {
         rc = run_step(r, s);

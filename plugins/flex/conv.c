@@ -137,7 +137,7 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
     }
     void *data[4] = {x[0]->data, x[1]->data, x[2]->data, x[3] != NULL ? x[3]->data : NULL};
     if (x[0]->dtype == BURN_F64) {
-        flex_conv_data d = {data[0], data[1], data[2], data[3]};
+        flex_conv_data d = {data[0], data[1], data[2], data[3], NULL, NULL};
         flex_conv_f64(&v, r->what, &d);
         return BURN_OK;
     }
@@ -154,7 +154,7 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
             }
         }
     }
-    flex_conv_data d = {data[0], data[1], data[2], data[3]};
+    flex_conv_data d = {data[0], data[1], data[2], data[3], NULL, NULL};
     flex_conv_f32(&v, r->what, way, &d, memory);
     if (needs_widening(result)) {
         static const uint8_t index_of_result[] = {2, 0, 1}; /* by FLEX_CONV_* */
@@ -167,6 +167,25 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
 static int32_t launch(const burn_call *call, const reading *r)
 {
     return launch_by(call, r, FLEX_CONV_BY_SHAPE);
+}
+
+/* Maps this small are not worth a run of an epilogue for each channel or image. */
+enum { LEAST_PIXELS = 128 };
+
+int32_t flex_conv_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user)
+{
+    flex_conv v;
+    const burn_operand *x[4];
+    make_conv(call, &read_conv, &v);
+    operands_of(call, &read_conv, x);
+    void *memory = flex_workspace(call);
+    if (x[0]->dtype != BURN_F32 || v.oh * v.ow < LEAST_PIXELS || memory == NULL) {
+        return BURN_E_UNSUPPORTED;
+    }
+    flex_conv_data d = {x[0]->data, x[1]->data, x[2]->data, x[3] != NULL ? x[3]->data : NULL,
+                        finish, user};
+    flex_conv_f32(&v, FLEX_CONV_MAP, FLEX_CONV_BY_SHAPE, &d, memory);
+    return BURN_OK;
 }
 
 /* Candidates of the tuner: each way where the shape suggests the other one. */
@@ -257,8 +276,8 @@ static const burn_slot narrow_without_bias[] = {
                        prepare_##reading##_product, launch_##reading##_product)
 
 const burn_row flex_rows_conv[] = {
-    FLEX_ROW_PREPARED(BURN_OP_CONV2D, with_bias, BURN_ROW_TUNABLE, "flex.conv2d", prepare_conv,
-                      launch_conv),
+    FLEX_ROW_PREPARED(BURN_OP_CONV2D, with_bias, BURN_ROW_EPILOGUE | BURN_ROW_TUNABLE,
+                      "flex.conv2d", prepare_conv, launch_conv),
     CANDIDATES(BURN_OP_CONV2D, narrow_with_bias, "flex.conv2d", conv),
     FLEX_ROW_PREPARED(BURN_OP_CONV1D, with_bias, BURN_ROW_TUNABLE, "flex.conv1d", prepare_conv,
                       launch_conv),

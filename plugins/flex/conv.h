@@ -9,6 +9,9 @@
 #ifndef BURN_PLUGINS_FLEX_CONV_H
 #define BURN_PLUGINS_FLEX_CONV_H
 
+#include "epilogue.h"
+
+#include <burn/call.h>
 #include <stdint.h>
 
 /* Which array is computed. */
@@ -36,6 +39,8 @@ typedef struct flex_conv_data {
     void *kernel;
     void *map;
     const void *bias;
+    flex_epilogue_fn finish; /* NULL, or what f32 maps are handed to, piece by piece */
+    void *user;
 } flex_conv_data;
 
 /* By which of the two ways: as its shape suggests, straight from the padded image (where that can
@@ -46,6 +51,10 @@ enum { FLEX_CONV_BY_SHAPE = 0, FLEX_CONV_DIRECT = 1, FLEX_CONV_PRODUCT = 2 };
 uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what, uint32_t way);
 void flex_conv_f32(const flex_conv *v, uint32_t what, uint32_t way, const flex_conv_data *data,
                    void *memory);
+
+/* The same by flex.conv2d of a call in f32, whose map is handed to `finish` piece by piece.
+ * BURN_E_UNSUPPORTED with nothing done where pieces would be short, or not in f32. */
+int32_t flex_conv_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user);
 
 void flex_conv_f64(const flex_conv *v, uint32_t what, const flex_conv_data *data);
 

@@ -116,6 +116,8 @@ typedef struct map_job {
     const int64_t *offset;
     const float *bias; /* NULL: none */
     float *map;
+    flex_epilogue_fn finish; /* NULL: none */
+    void *user;
     float *scratch;
 } map_job;
 
@@ -231,6 +233,11 @@ static void map_item(void *ctx, int64_t item, uint32_t slot)
             float *plane = job->map + ((image * v->o + channel + i) * v->oh + y0) * v->ow;
             job->kernels->copy_rows(plane, v->ow, wide + i * job->wide_floats, l->wp, rows_out,
                                     v->ow);
+        }
+        if (job->finish != NULL) {
+            float *plane = job->map + ((image * v->o + channel) * v->oh + y0) * v->ow;
+            job->finish(job->user, plane, v->oh * v->ow, channel, y0 * v->ow, rows,
+                        rows_out * v->ow, image);
         }
     }
 }
@@ -487,6 +494,8 @@ int flex_conv_direct(const flex_conv *v, uint32_t what, const flex_conv_data *da
     job.image = turned ? data->map : data->image;
     job.map = turned ? data->image : data->map;
     job.bias = data->bias;
+    job.finish = data->finish;
+    job.user = data->user;
     run_map(&job, data->kernel, turned, memory);
     return 1;
 }

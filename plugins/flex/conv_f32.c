@@ -183,6 +183,8 @@ static flex_gemm map_product(const flex_conv *v, const flex_conv_data *data, int
     if (data != NULL) {
         g.a = (const float *)data->kernel + group * og * k;
         g.c = (float *)data->map + group * og * pixels;
+        g.epilogue = data->finish;
+        g.epilogue_user = data->user;
         if (data->bias != NULL) {
             g.init = (const float *)data->bias + group * og;
             g.mode = FLEX_INIT_ROW;

@@ -38,6 +38,9 @@ enum {
 
 #define FLEX_FUSED_NO_SLOT UINT16_MAX
 
+/* Operands of a call, and behind them the result of the product that a program may begin with. */
+#define FLEX_FUSED_OPERANDS (BURN_MAX_OPERANDS + 1)
+
 typedef struct flex_fused flex_fused;
 typedef struct flex_fused_step flex_fused_step;
 typedef struct flex_fused_tile flex_fused_tile;
@@ -134,26 +137,36 @@ struct flex_fused {
     uint8_t slot_size;  /* bytes of the largest element in a buffer */
     uint8_t looks_twice;
     uint8_t stops;      /* a step may have no answer */
-    uint8_t zero;
+    uint8_t scratch;    /* the product has no output of its size to lie in */
     uint32_t in_place_mask;
     uint32_t grain;
     uint16_t group_end[FLEX_FUSED_N_GROUPS]; /* of `places` */
-    uint8_t size[BURN_MAX_OPERANDS];         /* bytes of an element of each operand */
+    uint8_t size[FLEX_FUSED_OPERANDS];       /* bytes of an element of each operand */
     const flex_fused_value *values;
     const flex_fused_step *steps;
     const flex_fused_fold *folds;
     const flex_fused_out *outs;
     const flex_fused_place *places;
-    const uint16_t *last_use; /* of each input: the last step that reads its memory; 0: none */
+    const uint16_t *last_use; /* of each operand: the last step that reads its memory; 0: none */
+    const burn_row *product;  /* the row of the product that it begins with, or NULL */
+    uint64_t product_bytes;   /* of the workspace: the product's part, which is the first */
+    uint64_t workspace_bytes;
 };
 
-/* Compiles the program of a call for its dtypes, layouts and ranks. NULL with the reason in
+/* Compiles the program of a call for its dtypes, layouts and ranks; one that begins with a product
+ * for its dims, too. NULL with the reason in
  * call->err. To be given to flex_fused_free. [any] */
 const flex_fused *flex_fused_compile(const burn_call *call);
 void flex_fused_free(const flex_fused *program);
 
 /* Runs one. BURN_E_UNSUPPORTED before anything was written; BURN_E_DATA without a position. */
 int32_t flex_fused_run(const flex_fused *program, const burn_call *call);
+
+/* Where the result of the product is, seen as an operand. */
+static inline uint32_t flex_fused_extra(const flex_fused *f)
+{
+    return (uint32_t)f->n_in + f->n_out;
+}
 
 /* What steps are made of (fused_run.c). */
 int flex_fused_map(const flex_fused_step *step, flex_fused_tile *tile);

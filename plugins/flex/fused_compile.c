@@ -10,6 +10,7 @@
 #include "fused_draft.h"
 
 #include "cast.h"
+#include "fused_producer.h"
 #include "pointwise.h"
 #include "tiles.h"
 
@@ -479,11 +480,46 @@ static uint16_t make_random(draft *d, const burn_fused_step *step, const flex_ra
     return out;
 }
 
+/* ---- products -------------------------------------------------------------------------------- */
+
+/* Its result is there, dense, when the other steps run: an operand more. */
+static uint16_t make_product(draft *d)
+{
+    flex_producer producer;
+    burn_prepared prepared;
+    if (!flex_producer_make(&producer, d->call)) {
+        (void)fail(d, "no kernel that a program may begin with");
+        return 0;
+    }
+    d->product = flex_producer_row(&producer);
+    if (d->product == NULL) {
+        (void)fail(d, "the product takes its operands in another layout");
+        return 0;
+    }
+    memset(&prepared, 0, sizeof(prepared));
+    prepared.struct_size = (uint32_t)sizeof(prepared);
+    if (d->product->prepare(&producer.call, &prepared) != BURN_OK) {
+        d->failed = 1; /* and has said why */
+        return 0;
+    }
+    const burn_operand *z = flex_producer_result(&producer);
+    d->product_bytes = prepared.workspace_bytes;
+    d->result_bytes = (uint64_t)flex_numel(z) * flex_size(z->dtype);
+    uint16_t v = new_value(d, z->dtype, BURN_FUSED_FULL);
+    d->values[v].in_place = 1;
+    d->values[v].slot = (uint16_t)(d->call->n_in + d->call->n_out);
+    return v;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
 {
     map_step m = {step, flex_map_of(step->op), NULL};
+    if (value == d->program->n_in && flex_producer_begins(d->program)) {
+        d->reg[value] = make_product(d);
+        return;
+    }
     if (step->attrs_size > 0) {
         m.attrs = (const char *)d->program + step->attrs_offset;
     }
@@ -506,6 +542,9 @@ static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
 /* An operand that has all positions: they are counted there. */
 static uint16_t find_full(const burn_fused_program *p)
 {
+    if (flex_producer_begins(p)) {
+        return (uint16_t)(p->n_in + p->n_out);
+    }
     for (uint16_t j = 0; j < p->n_out; j++) {
         uint16_t v = burn_fused_outputs(p)[j];
         if (v >= p->n_in && burn_fused_steps(p)[v - p->n_in].space == BURN_FUSED_FULL) {

@@ -27,6 +27,9 @@ typedef struct draft {
     uint8_t stops;
     uint8_t looks_twice;
     uint8_t zero;
+    const burn_row *product; /* or NULL */
+    uint64_t product_bytes;
+    uint64_t result_bytes; /* of the product's result */
     uint32_t weight; /* of all maps, a cheap one counts 1 */
     flex_fused_value values[FLEX_FUSED_VALUES];
     flex_fused_step steps[FLEX_FUSED_STEPS];

@@ -24,7 +24,7 @@ static const flex_fused *refuse(const draft *d, const char *what)
 /* The last step that reads an operand's own memory, for each value; 0 where none does. */
 static void find_last_reads(const draft *d, uint16_t *last)
 {
-    memset(last, 0, sizeof(uint16_t) * BURN_MAX_OPERANDS);
+    memset(last, 0, sizeof(uint16_t) * FLEX_FUSED_OPERANDS);
     for (uint16_t s = 0; s < d->n_steps; s++) {
         const flex_fused_step *step = &d->steps[s];
         for (uint32_t k = 0; k < step->n_in; k++) {
@@ -71,11 +71,11 @@ static flex_fused_step store_of(const draft *d, uint16_t j)
 /* Puts the stores among the steps. Results of rows at once, others behind all reads of operands. */
 static void insert_stores(draft *d)
 {
-    uint16_t last[BURN_MAX_OPERANDS];
+    uint16_t last[FLEX_FUSED_OPERANDS];
     uint16_t after[BURN_MAX_OPERANDS];
     uint16_t reads = 0;
     find_last_reads(d, last);
-    for (uint32_t i = 0; i < d->call->n_in; i++) {
+    for (uint32_t i = 0; i < FLEX_FUSED_OPERANDS; i++) {
         reads = last[i] > reads ? last[i] : reads;
     }
     for (uint16_t j = 0; j < d->call->n_out; j++) {
@@ -301,7 +301,8 @@ static void place_all(draft *d, buffers *b)
 static uint32_t in_place_mask(const draft *d)
 {
     uint32_t mask = 0;
-    if (d->call->n_out != 1 || d->outs[0].space != BURN_FUSED_FULL || d->stops) {
+    /* A product is made where the result will be, so nothing else may lie there. */
+    if (d->product != NULL || d->call->n_out != 1 || d->outs[0].space != BURN_FUSED_FULL || d->stops) {
         return 0;
     }
     uint8_t size = d->values[d->outs[0].value].size;
@@ -345,8 +346,12 @@ static void list_places(const draft *d, flex_fused *f, flex_fused_place *places)
         }
         f->group_end[group] = n;
     }
-    for (uint32_t i = 0; i < d->call->n_in + d->call->n_out; i++) {
+    const uint32_t extra = d->call->n_in + d->call->n_out;
+    for (uint32_t i = 0; i < extra; i++) {
         f->size[i] = (uint8_t)flex_size(flex_in(d->call, i)->dtype);
+    }
+    if (d->product != NULL) {
+        f->size[extra] = d->values[d->reg[d->call->n_in]].size;
     }
 }
 
@@ -358,7 +363,7 @@ static flex_fused *pack(const draft *d)
                            d->n_folds * sizeof(flex_fused_fold) +
                            d->call->n_out * sizeof(flex_fused_out) +
                            d->n_values * (sizeof(flex_fused_value) + sizeof(flex_fused_place)) +
-                           d->call->n_in * sizeof(uint16_t);
+                           FLEX_FUSED_OPERANDS * sizeof(uint16_t);
     char *memory = flex_host->alloc(bytes);
     if (memory == NULL) {
         (void)flex_fail(d->call->err, BURN_E_NO_MEMORY, "fused: out of host memory");
@@ -377,9 +382,7 @@ static flex_fused *pack(const draft *d)
     memcpy(outs, d->outs, d->call->n_out * sizeof(*outs));
     memcpy(values, d->values, d->n_values * sizeof(*values));
     uint16_t *last = (uint16_t *)(void *)(values + d->n_values);
-    uint16_t reads[BURN_MAX_OPERANDS];
-    find_last_reads(d, reads);
-    memcpy(last, reads, d->call->n_in * sizeof(*last));
+    find_last_reads(d, last);
     f->steps = steps;
     f->folds = folds;
     f->outs = outs;
@@ -388,6 +391,25 @@ static flex_fused *pack(const draft *d)
     f->places = places;
     list_places(d, f, places);
     return f;
+}
+
+/* What a run needs besides operands: the product's own memory, and a place for its result where no
+ * output has elements of that size. */
+static void plan_product(const draft *d, flex_fused *f)
+{
+    f->product = d->product;
+    if (d->product == NULL) {
+        return;
+    }
+    uint8_t size = f->size[flex_fused_extra(f)];
+    f->scratch = 1;
+    for (uint32_t j = 0; j < d->call->n_out; j++) {
+        if (d->outs[j].space == BURN_FUSED_FULL && f->size[d->call->n_in + j] == size) {
+            f->scratch = 0;
+        }
+    }
+    f->product_bytes = (d->product_bytes + 63) / 64 * 64;
+    f->workspace_bytes = f->product_bytes + (f->scratch ? d->result_bytes : 0);
 }
 
 const flex_fused *flex_fused_plan(draft *d)
@@ -433,5 +455,6 @@ const flex_fused *flex_fused_plan(draft *d)
     f->stops = d->stops;
     f->in_place_mask = in_place_mask(d);
     f->grain = task_grain(d);
+    plan_product(d, f);
     return f;
 }

@@ -10,6 +10,7 @@
  */
 #include "fused_tile.h"
 
+#include "fused_producer.h"
 #include "stream.h"
 #include "threads.h"
 #include "tiles.h"
@@ -423,12 +424,14 @@ static int is_direct(const flex_fused_job *job, uint32_t j)
     if (o->def == FLEX_FUSED_STEPS || job->stream) {
         return 0;
     }
+    const char *out = job->data[f->n_in + j];
     for (uint32_t i = 0; i < f->n_in; i++) {
-        if (job->data[i] == job->data[f->n_in + j] && f->last_use[i] > o->def) {
+        if (job->data[i] == out && f->last_use[i] > o->def) {
             return 0;
         }
     }
-    return 1;
+    const uint32_t extra = flex_fused_extra(f);
+    return f->product == NULL || job->data[extra] != out || f->last_use[extra] <= o->def;
 }
 
 static void find_direct(flex_fused_job *job)
@@ -452,7 +455,7 @@ static int wants_stream(const flex_fused_job *job)
         const burn_operand *x = job->operands[i];
         bytes += x->kind != BURN_IMMEDIATE ? (uint64_t)flex_numel(x) * f->size[i] : 0;
     }
-    if (!flex_stream_pays(bytes)) {
+    if (f->product != NULL || !flex_stream_pays(bytes)) {
         return 0;
     }
     for (uint32_t i = 0; i < f->n_in; i++) {
@@ -527,12 +530,12 @@ static int has_turned(const flex_fused_job *job)
 static int measure(flex_fused_job *job, const burn_call *call)
 {
     const flex_fused *f = job->f;
-    job->n = (uint64_t)flex_numel(flex_in(call, f->full));
     for (uint32_t i = 0; i < f->n_in + (uint32_t)f->n_out; i++) {
         const burn_operand *x = flex_in(call, i);
         job->operands[i] = x;
         job->data[i] = x->data;
     }
+    job->n = (uint64_t)flex_numel(job->operands[f->full]);
     if (f->cut != BURN_FUSED_NONE) {
         const burn_operand *x = job->operands[f->cut];
         int64_t run = x->rank > 0 ? x->dims[x->rank - 1] : 0;
@@ -549,12 +552,115 @@ static int measure(flex_fused_job *job, const burn_call *call)
     return 1;
 }
 
+/* ---- products -------------------------------------------------------------------------------- */
+
+/*
+ * The product lies in an output's memory: its own, or that of another result, which is read and
+ * written position by position. Else in the workspace, behind what the product needs itself.
+ */
+static char *product_place(const flex_fused *f, const burn_call *call)
+{
+    const uint32_t extra = flex_fused_extra(f);
+    char *place = NULL;
+    for (uint32_t j = 0; j < f->n_out && !f->scratch; j++) {
+        const flex_fused_value *v = &f->values[f->outs[j].value];
+        if (v->in_place && v->slot == extra) {
+            return flex_out(call, j)->data;
+        }
+        if (place == NULL && v->space == BURN_FUSED_FULL && f->size[f->n_in + j] == f->size[extra]) {
+            place = flex_out(call, j)->data;
+        }
+    }
+    return f->scratch ? (char *)call->workspace->data + f->product_bytes : place;
+}
+
+/* A block of the product is done: the rest of the program for its positions. */
+static void finish_block(void *user, float *c, int64_t ldc, int64_t row, int64_t col, int64_t rows,
+                         int64_t cols, int64_t batch)
+{
+    flex_fused_job *job = user;
+    const float *base = (const float *)(const void *)job->data[flex_fused_extra(job->f)];
+    uint64_t at = (uint64_t)(c - base);
+    (void)row;
+    (void)col;
+    (void)batch;
+    if (cols == ldc) {
+        run_positions(job, at, at + (uint64_t)(rows * cols));
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++, at += (uint64_t)ldc) {
+        run_positions(job, at, at + (uint64_t)cols);
+    }
+}
+
+/* Product and program piece by piece, where that can be; else the product first, as a whole. */
+static int32_t run_product(flex_fused_job *job, const flex_producer *p, int whole)
+{
+    int32_t rc = BURN_E_UNSUPPORTED;
+    if (!whole && job->length == 0) {
+        job->fetch = 0;
+        rc = flex_producer_run_hot(p, finish_block, job);
+    }
+    if (rc != BURN_E_UNSUPPORTED) {
+        return rc;
+    }
+    rc = job->f->product->launch(&p->call);
+    if (rc == BURN_OK && !whole) {
+        run_tiles(job);
+    }
+    return rc;
+}
+
+/* The product as one more operand. */
+static int32_t begin_product(flex_fused_job *job, const burn_call *call, flex_producer *p)
+{
+    const flex_fused *f = job->f;
+    const uint32_t extra = flex_fused_extra(f);
+    if (!flex_producer_make(p, call) || call->workspace == NULL) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "fused: the call has no workspace");
+    }
+    burn_operand *z = flex_producer_result(p);
+    z->data = product_place(f, call);
+    job->operands[extra] = z;
+    job->data[extra] = z->data;
+    return BURN_OK;
+}
+
+/* All that remains when sizes and places are known. */
+static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_producer *p)
+{
+    const flex_fused *f = job->f;
+    int rows_fit = choose_tile(job);
+    if (!rows_fit && f->looks_twice) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED,
+                         "fused: var and logsumexp of rows longer than %d", FLEX_FUSED_TILE);
+    }
+    int32_t rc = f->product != NULL ? run_product(job, p, !rows_fit) : BURN_OK;
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    if (!rows_fit) {
+        run_long_rows(job);
+    } else if (f->product == NULL) {
+        run_tiles(job);
+    }
+    if (atomic_load(&job->fault) != 0) {
+        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
+    }
+    return BURN_OK;
+}
+
 int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
 {
     flex_fused_job job;
+    flex_producer product;
     char room[BURN_MAX_OPERANDS][16];
     memset(&job, 0, offsetof(flex_fused_job, data));
     job.f = program;
+    int32_t rc = program->product != NULL ? begin_product(&job, call, &product) : BURN_OK;
+    if (rc != BURN_OK) {
+        return rc;
+    }
     if (!measure(&job, call)) {
         return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: rows of no length");
     }
@@ -568,16 +674,5 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
     job.fetch = job.n * program->slot_size >= FETCH_BYTES;
     find_direct(&job);
     run_ones(&job, room);
-    if (choose_tile(&job)) {
-        run_tiles(&job);
-    } else if (program->looks_twice) {
-        return flex_fail(call->err, BURN_E_UNSUPPORTED,
-                         "fused: var and logsumexp of rows longer than %d", FLEX_FUSED_TILE);
-    } else {
-        run_long_rows(&job);
-    }
-    if (atomic_load(&job.fault) != 0) {
-        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
-    }
-    return BURN_OK;
+    return run_all(&job, call, &product);
 }

@@ -28,8 +28,8 @@ typedef struct flex_fused_job {
     uint8_t fetch; /* ask for the next tile while this one runs */
     uint8_t zero[5];
     /* From here on filled as far as needed. */
-    char *data[BURN_MAX_OPERANDS];
-    const burn_operand *operands[BURN_MAX_OPERANDS];
+    char *data[FLEX_FUSED_OPERANDS];
+    const burn_operand *operands[FLEX_FUSED_OPERANDS];
     flex_fused_place direct_places[BURN_MAX_OPERANDS]; /* results that are made where they belong */
     char *ones[FLEX_FUSED_VALUES]; /* ONE values */
 } flex_fused_job;

@@ -174,6 +174,33 @@ static int32_t launch_f32(const burn_call *call)
     return BURN_OK;
 }
 
+/* Blocks this narrow are not worth a run of an epilogue each. */
+enum { LEAST_COLUMNS = 128 };
+
+static int is_narrow(const batch *p)
+{
+    uint32_t threads = by_items(p) ? 1 : flex_thread_count();
+    int64_t columns = flex_gemm_block_columns(&p->g, threads);
+    return columns < p->g.n && columns < LEAST_COLUMNS;
+}
+
+int32_t flex_gemm_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user)
+{
+    batch p;
+    if (flex_in(call, 0)->dtype != BURN_F32) {
+        return BURN_E_UNSUPPORTED;
+    }
+    make_batch(call, &p);
+    void *memory = flex_workspace(call);
+    if (is_narrow(&p) || (memory == NULL && batch_bytes(&p) > 0)) {
+        return BURN_E_UNSUPPORTED;
+    }
+    p.g.epilogue = finish;
+    p.g.epilogue_user = user;
+    run_batch(&p, memory);
+    return BURN_OK;
+}
+
 /* Half precision: operands widened into the workspace, then as f32, then narrowed. */
 static uint64_t half_pieces(const burn_call *call, uint64_t piece[4])
 {
@@ -370,6 +397,9 @@ static const burn_slot linear_f32[] = LINEAR_SLOTS(F32_SET);
 static const burn_slot linear_half[] = LINEAR_SLOTS(HALF_SET);
 static const burn_slot linear_wide[] = LINEAR_SLOTS(WIDE_SET);
 
+/* A fused program may begin with it. */
+#define TAKES_MORE BURN_ROW_EPILOGUE
+
 /* clang-format off */
 const burn_row flex_rows_gemm[] = {
     { .struct_size = (uint32_t)sizeof(burn_row), .flags = FLEX_ROW_FLAGS, .op = BURN_OP_MATMUL,
@@ -377,25 +407,25 @@ const burn_row flex_rows_gemm[] = {
       .slot_stride = (uint32_t)sizeof(burn_slot), .slots = matmul_blas,
       .name = "flex.matmul.f32.openblas", .name_revision = 1,
       .guard_stride = (uint32_t)sizeof(burn_guard), .check = check_blas, .launch = launch_blas },
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, BURN_ROW_TUNABLE, "flex.matmul.f32",
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, TAKES_MORE | BURN_ROW_TUNABLE, "flex.matmul.f32",
                       prepare_f32, launch_f32),
     FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f32, "flex.matmul.f32.blas", check_candidate,
                        prepare_f32, launch_candidate),
     FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f64, "flex.matmul.f64.blas", check_candidate,
                        prepare_candidate_f64, launch_candidate_f64),
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, 0, "flex.matmul.half",
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, TAKES_MORE, "flex.matmul.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, BURN_ROW_TUNABLE, "flex.matmul.wide",
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, TAKES_MORE | BURN_ROW_TUNABLE, "flex.matmul.wide",
                       flex_wide_prepare, flex_wide_launch),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, BURN_ROW_TUNABLE, "flex.linear.f32",
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, TAKES_MORE | BURN_ROW_TUNABLE, "flex.linear.f32",
                       prepare_f32, launch_f32),
     FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f32, "flex.linear.f32.blas", check_candidate,
                        prepare_f32, launch_candidate),
     FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f64, "flex.linear.f64.blas", check_candidate,
                        prepare_candidate_f64, launch_candidate_f64),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, 0, "flex.linear.half",
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, TAKES_MORE, "flex.linear.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, BURN_ROW_TUNABLE, "flex.linear.wide",
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, TAKES_MORE | BURN_ROW_TUNABLE, "flex.linear.wide",
                       flex_wide_prepare, flex_wide_launch),
 };
 /* clang-format on */

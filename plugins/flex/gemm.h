@@ -9,7 +9,10 @@
 #ifndef BURN_PLUGINS_FLEX_GEMM_H
 #define BURN_PLUGINS_FLEX_GEMM_H
 
+#include "epilogue.h"
 #include "gemm_kernel.h"
+
+#include <burn/call.h>
 
 #include <stddef.h>
 
@@ -19,16 +22,6 @@
 /* Packs B rows k0 .. k0+kc, columns j0 .. j0+n into dst[kc][nr], zero past n. */
 typedef void (*flex_pack_b_fn)(const void *ctx, int64_t k0, int64_t kc, int64_t j0, int64_t n,
                                float *dst);
-
-/*
- * Rows row .. row+rows, columns col .. col+cols of C are final; `c` is the first of them, its rows
- * are `ldc` apart, its columns dense. Every element is in exactly one call. The call is made on the
- * thread that computed the block, while others still work on theirs, so it may touch this block and
- * what is its own only. How C is cut depends on the machine and the threads: what the callback
- * writes must not. `batch` is the product's own.
- */
-typedef void (*flex_epilogue_fn)(void *user, float *c, int64_t ldc, int64_t row, int64_t col,
-                                 int64_t rows, int64_t cols, int64_t batch);
 
 typedef struct flex_gemm {
     int64_t m;
@@ -57,6 +50,7 @@ typedef struct flex_gemm {
     flex_epilogue_fn epilogue;
     void *epilogue_user;
     int64_t batch; /* handed to the epilogue */
+    int64_t row0;  /* added to the rows that it is told */
 } flex_gemm;
 
 /* The table for this process's ISA. */
@@ -70,5 +64,15 @@ void flex_gemm_serial(const flex_gemm *g, void *memory);
 
 /* Computes on all threads; memory of flex_gemm_bytes(g, threads). */
 void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads);
+
+/* How many columns the blocks have that flex_gemm_parallel hands to an epilogue, but for the last of
+ * a row; n: blocks are whole rows. */
+int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads);
+
+/*
+ * A call of matmul or linear, by the plain row of f32, whose blocks are handed to `finish` when they
+ * are done. BURN_E_UNSUPPORTED with nothing done where blocks would be narrow, or not in f32.
+ */
+int32_t flex_gemm_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user);
 
 #endif /* BURN_PLUGINS_FLEX_GEMM_H */

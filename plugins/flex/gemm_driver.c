@@ -229,7 +229,7 @@ static void finish_block(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j
         int64_t dense = 0;
         float *c = c_column(g, j0 + done, &dense) + i0 * g->crs;
         int64_t part = flex_min(dense, n - done);
-        g->epilogue(g->epilogue_user, c, g->crs, i0, j0 + done, rows, part, g->batch);
+        g->epilogue(g->epilogue_user, c, g->crs, g->row0 + i0, j0 + done, rows, part, g->batch);
         done += part;
     }
 }
@@ -467,6 +467,7 @@ static void direct_row_task(void *ctx, uint32_t task)
     part.m = flex_min(job->chunk, part.m - i0);
     part.a += i0 * part.ars;
     part.c += i0 * part.crs;
+    part.row0 += i0;
     direct_columns(&part, 0, part.n);
 }
 
@@ -476,7 +477,7 @@ static void direct_row_task(void *ctx, uint32_t task)
  */
 static int cuts_rows(const flex_gemm *g, int64_t nr)
 {
-    return g->epilogue == NULL && g->mode != FLEX_INIT_ROW && (g->m > g->n || g->n <= nr);
+    return g->mode != FLEX_INIT_ROW && (g->m > g->n || g->n <= nr);
 }
 
 /*
@@ -537,13 +538,28 @@ static void split_parallel(const flex_gemm *g, float *partial, uint32_t threads)
     finish_block(g, 0, g->m, 0, g->n);
 }
 
+/* One thread does all of it. */
+static int is_small(const flex_gemm *g, uint32_t threads, int rows)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    int64_t work = g->m * g->n * (g->k > 0 ? g->k : 1);
+    return threads == 1 || work < PARALLEL_WORK ||
+           (rows ? g->m <= (int64_t)kernels->mr : g->n <= (int64_t)kernels->nr);
+}
+
+/* Columns of a task, where columns are cut. */
+static int64_t direct_chunk(const flex_gemm *g, uint32_t threads)
+{
+    int64_t nr = flex_gemm_table()->nr;
+    int64_t chunk = flex_round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr);
+    return flex_min(chunk, 64 * nr);
+}
+
 static void direct_parallel(const flex_gemm *g, uint32_t threads)
 {
-    int64_t work = g->m * g->n * (g->k > 0 ? g->k : 1);
-    int64_t nr = flex_gemm_table()->nr;
     int64_t mr = flex_gemm_table()->mr;
-    int rows = cuts_rows(g, nr);
-    if (threads == 1 || work < PARALLEL_WORK || (rows ? g->m <= mr : g->n <= nr)) {
+    int rows = cuts_rows(g, flex_gemm_table()->nr);
+    if (is_small(g, threads, rows)) {
         direct_columns(g, 0, g->n);
         return;
     }
@@ -554,8 +570,7 @@ static void direct_parallel(const flex_gemm *g, uint32_t threads)
         flex_parallel(tasks, direct_row_task, &by_rows);
         return;
     }
-    direct_job job = {g, flex_round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr)};
-    job.chunk = flex_min(job.chunk, 64 * nr);
+    direct_job job = {g, direct_chunk(g, threads)};
     flex_parallel((uint32_t)((g->n + job.chunk - 1) / job.chunk), direct_task, &job);
 }
 
@@ -724,6 +739,24 @@ void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads)
     plan p;
     make_plan(&p, g, threads);
     run_plan(&p, memory, threads);
+}
+
+int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads)
+{
+    int64_t columns = g->n;
+    if (!is_direct(g, flex_gemm_table())) {
+        plan p;
+        make_plan(&p, g, threads);
+        return flex_min(p.task_columns, columns);
+    }
+    if (splits_k(g, threads)) {
+        return columns;
+    }
+    int rows = cuts_rows(g, flex_gemm_table()->nr);
+    if (!rows && !is_small(g, threads, rows)) {
+        columns = direct_chunk(g, threads);
+    }
+    return flex_min(columns, HOT_FLOATS / (g->m > 0 ? g->m : 1));
 }
 
 void flex_gemm_serial(const flex_gemm *g, void *memory)
