@@ -147,7 +147,8 @@ int burni_fused_takes(const burni_op *op, uint32_t fuse)
     if (fuse == BURN_FUSE_GENERATE) {
         return fits && (d->n_attrs == 0 || d->attrs == burni_attrs_shape_rows);
     }
-    return fits && fuse == BURN_FUSE_POINTWISE && d->effect == BURN_EFFECT_PURE;
+    int is_pure = fuse == BURN_FUSE_POINTWISE || fuse == BURN_FUSE_EPILOGUE_HOST;
+    return fits && is_pure && d->effect == BURN_EFFECT_PURE;
 }
 
 uint32_t burni_fused_shapeless(const burni_op *op, const void *attrs, burn_attrs_shape *out)

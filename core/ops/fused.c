@@ -91,9 +91,11 @@ static int32_t measure_product(burni_fused_frame *f, const burn_meta *const *in,
     f->made.kind = BURN_TENSOR;
     f->made.dtype = step->dtype;
     f->full = &f->made;
+    burn_err why = BURN_ERR_INIT;
     burn_infer a = {sizeof(a), step->n_args, 1, step->attrs_size, args, &f->made,
-                    step->attrs_size > 0 ? attrs : NULL, err};
-    return op->def.infer(&a);
+                    step->attrs_size > 0 ? attrs : NULL, &why};
+    int32_t rc = op->def.infer(&a);
+    return rc == BURN_OK ? rc : burni_fail(err, rc, "fused: %s", why.text);
 }
 
 static int32_t find_full(burni_fused_frame *f, const burn_meta *const *in, uint32_t n_in,

@@ -12,9 +12,10 @@
 #include <string.h>
 
 #define NONE BURN_FUSED_NONE
-#define FULL BURN_FUSED_FULL
-#define ROW  BURN_FUSED_ROW
-#define ONE  BURN_FUSED_ONE
+#define FULL  BURN_FUSED_FULL
+#define ROW   BURN_FUSED_ROW
+#define ONE   BURN_FUSED_ONE
+#define WHOLE BURN_FUSED_WHOLE
 
 enum { MAX_IN = 5, MAX_STEPS = 7, MAX_OUTPUTS = 3 };
 
@@ -23,7 +24,7 @@ typedef struct operand {
     uint8_t space;
     uint8_t immediate;
     uint8_t rank;
-    int64_t dims[3];
+    int64_t dims[4];
     double number; /* of an immediate */
 } operand;
 
@@ -175,7 +176,54 @@ static const row table[] = {
     {"a step that uses what comes later", 0.0, 0, NONE, 1, 2, 1, {2}, {TENSOR(F32, FULL, 1, 6)},
      {STEP1(NEG, F32, FULL, 2), STEP1(NEG, F32, FULL, 1)}, BURN_E_FORMAT, 0},
     {"a later version", 0.0, 0, NONE, 1, 1, 1, {1}, {TENSOR(F32, FULL, 1, 6)},
-     {STEP1(NEG, F32, FULL, 0)}, BURN_E_FORMAT, 2},
+     {STEP1(NEG, F32, FULL, 0)}, BURN_E_FORMAT, BURN_FUSED_VERSION + 1},
+    {"a product and its activation", 64.0, 0, NONE, 3, 3, 1, {5},
+     {TENSOR(F32, WHOLE, 2, 5, 7), TENSOR(F32, WHOLE, 2, 7, 9), TENSOR(F32, FULL, 2, 5, 9)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP1(RELU, F32, FULL, 3),
+      STEP2(ADD, F32, FULL, 4, 2)}, 0, 2},
+    {"a product that is given out", 64.0, 1, NONE, 2, 2, 2, {2, 3},
+     {TENSOR(F64, WHOLE, 2, 3, 4), TENSOR(F64, WHOLE, 2, 4, 5)},
+     {STEP2(MATMUL, F64, FULL, 0, 1), STEP1(TANH, F64, FULL, 2)}, 0, 2},
+    {"batches stretch, read in another shape", 64.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(F32, WHOLE, 3, 2, 3, 4), TENSOR(F32, WHOLE, 2, 4, 5), TENSOR(F32, FULL, 2, 6, 5)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP2(MUL, F32, FULL, 3, 2)}, 0, 2},
+    {"a product of halves", 16.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(F16, WHOLE, 2, 5, 3), TENSOR(F16, WHOLE, 2, 3, 17), NUMBER(F16, 0.5)},
+     {STEP2(MATMUL, F16, FULL, 0, 1), STEP2(MUL, F16, FULL, 3, 2)}, 0, 2},
+    {"a product of integers, compared", 0.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(I32, WHOLE, 2, 5, 3), TENSOR(I32, WHOLE, 2, 3, 17), NUMBER(I32, 4.0)},
+     {STEP2(MATMUL, I32, FULL, 0, 1), STEP2(LESS, BOOL, FULL, 3, 2)}, 0, 2},
+    {"an inner size of 0", 0.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(F32, WHOLE, 2, 3, 0), TENSOR(F32, WHOLE, 2, 0, 5), TENSOR(F32, FULL, 2, 3, 5)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP2(ADD, F32, FULL, 3, 2)}, 0, 2},
+    {"a product without rows", 0.0, 0, NONE, 2, 2, 1, {3},
+     {TENSOR(F32, WHOLE, 2, 0, 3), TENSOR(F32, WHOLE, 2, 3, 5)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP1(NEG, F32, FULL, 2)}, 0, 2},
+    {"linear without a bias, narrowed", 64.0, 0, NONE, 2, 2, 1, {3},
+     {TENSOR(F32, WHOLE, 3, 2, 3, 5), TENSOR(F32, WHOLE, 2, 5, 7)},
+     {STEP3(LINEAR, F32, FULL, 0, 1, NONE), STEP1(CAST, F16, FULL, 2)}, 0, 2},
+    {"linear of a vector, with a bias", 64.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(F32, WHOLE, 1, 5), TENSOR(F32, WHOLE, 2, 5, 7), TENSOR(F32, WHOLE, 1, 7)},
+     {STEP3(LINEAR, F32, FULL, 0, 1, 2), STEP1(RELU, F32, FULL, 3)}, 0, 2},
+    {"rows of a product", 64.0, 0, 2, 3, 3, 1, {5},
+     {TENSOR(F32, WHOLE, 2, 5, 7), TENSOR(F32, WHOLE, 2, 7, 9), NUMBER(I64, 9.0)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP1(MAX, F32, ROW, 3), STEP2(SUB, F32, FULL, 3, 4)}, 0, 2},
+    {"a convolution and its activation", 64.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(F32, WHOLE, 4, 2, 1, 6, 5), TENSOR(F32, WHOLE, 4, 3, 1, 3, 2),
+      TENSOR(F32, WHOLE, 1, 3)},
+     {STEP3(CONV2D, F32, FULL, 0, 1, 2), STEP1(RELU, F32, FULL, 3)}, 0, 2},
+    {"inner sizes that differ", 0.0, 0, NONE, 2, 2, 1, {3},
+     {TENSOR(F32, WHOLE, 2, 5, 3), TENSOR(F32, WHOLE, 2, 4, 5)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP1(NEG, F32, FULL, 2)}, BURN_E_SHAPE, 2},
+    {"an operand of another size than the product", 0.0, 0, NONE, 3, 2, 1, {4},
+     {TENSOR(F32, WHOLE, 2, 5, 3), TENSOR(F32, WHOLE, 2, 3, 5), TENSOR(F32, FULL, 1, 24)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP2(ADD, F32, FULL, 3, 2)}, BURN_E_SHAPE, 2},
+    {"a product in version 1", 0.0, 0, NONE, 2, 2, 1, {3},
+     {TENSOR(F32, WHOLE, 2, 5, 3), TENSOR(F32, WHOLE, 2, 3, 5)},
+     {STEP2(MATMUL, F32, FULL, 0, 1), STEP1(NEG, F32, FULL, 2)}, BURN_E_FORMAT, 1},
+    {"a product that is not first", 0.0, 0, NONE, 2, 2, 1, {3},
+     {TENSOR(F32, FULL, 2, 4, 4), TENSOR(F32, FULL, 2, 4, 4)},
+     {STEP1(NEG, F32, FULL, 0), STEP2(MATMUL, F32, FULL, 2, 1)}, BURN_E_FORMAT, 2},
 };
 /* clang-format on */
 
@@ -213,6 +261,17 @@ static uint32_t step_attrs(const step *s, void *out)
         a->axes[0] = 1;
         return (uint32_t)sizeof(*a);
     }
+    if (s->op == BURN_OP_CONV2D) {
+        burn_attrs_conv *a = out;
+        burn_attrs_init(a, (uint32_t)sizeof(*a));
+        a->stride[0] = 1;
+        a->stride[1] = 2;
+        a->padding[1] = 1;
+        a->dilation[0] = 1;
+        a->dilation[1] = 1;
+        a->groups = 1;
+        return (uint32_t)sizeof(*a);
+    }
     return 0;
 }
 
@@ -223,6 +282,7 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
         burn_attrs_cast cast;
         burn_attrs_axes axes;
         burn_attrs_shape shape;
+        burn_attrs_conv conv;
     } attrs;
     burn_fused_step to = {0};
     to.op = from->op;
@@ -233,7 +293,8 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         to.args[i] = i < from->n_args ? from->args[i] : (uint16_t)NONE;
     }
-    int is_reduction = from->op != BURN_OP_CAST && !generates(from->op);
+    int is_reduction =
+        from->op != BURN_OP_CAST && from->op != BURN_OP_CONV2D && !generates(from->op);
     int shared = is_reduction && *row_attrs != 0;
     if (to.attrs_size > 0 && shared) {
         to.attrs_offset = *row_attrs;
@@ -250,7 +311,7 @@ static void put_program(burn_sample *s, const row *r)
 {
     burn_fused_program p = {0};
     size_t at = sizeof(p);
-    p.head.revision = r->version != 0 ? r->version : BURN_FUSED_VERSION;
+    p.head.revision = r->version != 0 ? r->version : 1;
     p.n_in = r->n_in;
     p.n_out = r->n_out;
     p.n_steps = r->n_steps;

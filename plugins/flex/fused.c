@@ -5,7 +5,8 @@
  * Three rows: programs in which an element may have no answer (integer division) come second, since
  * only they cost a fault word; those that begin with a product last. The state is the compiled
  * program; it serves every shape of the same dtypes, layouts and ranks, but with a product one,
- * whose workspace depends on it. What flex does not do is refused: the core runs the ops one by one.
+ * whose workspace depends on it. What flex does not do is refused: the core runs the ops as single
+ * ones.
  */
 #include "fused.h"
 

@@ -302,7 +302,8 @@ static uint32_t in_place_mask(const draft *d)
 {
     uint32_t mask = 0;
     /* A product is made where the result will be, so nothing else may lie there. */
-    if (d->product != NULL || d->call->n_out != 1 || d->outs[0].space != BURN_FUSED_FULL || d->stops) {
+    if (d->product != NULL || d->call->n_out != 1 || d->outs[0].space != BURN_FUSED_FULL ||
+        d->stops) {
         return 0;
     }
     uint8_t size = d->values[d->outs[0].value].size;

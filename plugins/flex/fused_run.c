@@ -567,7 +567,8 @@ static char *product_place(const flex_fused *f, const burn_call *call)
         if (v->in_place && v->slot == extra) {
             return flex_out(call, j)->data;
         }
-        if (place == NULL && v->space == BURN_FUSED_FULL && f->size[f->n_in + j] == f->size[extra]) {
+        int fits = v->space == BURN_FUSED_FULL && f->size[f->n_in + j] == f->size[extra];
+        if (place == NULL && fits) {
             place = flex_out(call, j)->data;
         }
     }

@@ -415,8 +415,8 @@ const burn_row flex_rows_gemm[] = {
                        prepare_candidate_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, TAKES_MORE, "flex.matmul.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, TAKES_MORE | BURN_ROW_TUNABLE, "flex.matmul.wide",
-                      flex_wide_prepare, flex_wide_launch),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, TAKES_MORE | BURN_ROW_TUNABLE,
+                      "flex.matmul.wide", flex_wide_prepare, flex_wide_launch),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f32, TAKES_MORE | BURN_ROW_TUNABLE, "flex.linear.f32",
                       prepare_f32, launch_f32),
     FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f32, "flex.linear.f32.blas", check_candidate,
@@ -425,8 +425,8 @@ const burn_row flex_rows_gemm[] = {
                        prepare_candidate_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, TAKES_MORE, "flex.linear.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, TAKES_MORE | BURN_ROW_TUNABLE, "flex.linear.wide",
-                      flex_wide_prepare, flex_wide_launch),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, TAKES_MORE | BURN_ROW_TUNABLE,
+                      "flex.linear.wide", flex_wide_prepare, flex_wide_launch),
 };
 /* clang-format on */
 const uint32_t flex_rows_gemm_count = FLEX_COUNT(flex_rows_gemm);

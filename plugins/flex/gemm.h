@@ -65,13 +65,13 @@ void flex_gemm_serial(const flex_gemm *g, void *memory);
 /* Computes on all threads; memory of flex_gemm_bytes(g, threads). */
 void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads);
 
-/* How many columns the blocks have that flex_gemm_parallel hands to an epilogue, but for the last of
- * a row; n: blocks are whole rows. */
+/* How many columns the blocks have that flex_gemm_parallel hands to an epilogue, but for the last
+ * of a row; n: blocks are whole rows. */
 int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads);
 
 /*
- * A call of matmul or linear, by the plain row of f32, whose blocks are handed to `finish` when they
- * are done. BURN_E_UNSUPPORTED with nothing done where blocks would be narrow, or not in f32.
+ * A call of matmul or linear, by the plain row of f32, whose blocks are handed to `finish` when
+ * they are done. BURN_E_UNSUPPORTED with nothing done where blocks would be narrow, or not in f32.
  */
 int32_t flex_gemm_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user);
 

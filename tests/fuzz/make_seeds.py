@@ -42,11 +42,12 @@ def op_seeds():
     yield "scalars", record(35, [matrix, bytes([SCALAR, 2])]) + record(4, [tensor(BOOL)])
 
 
-FULL, ROW, ONE, NONE = 0, 1, 2, 0xffff  # spaces of abi/burn/fused.h
+FULL, ROW, ONE, WHOLE, NONE = 0, 1, 2, 3, 0xffff  # spaces of abi/burn/fused.h
 CODE = {"bool": 1, "i32": 7, "u64": 8, "i64": 9, "f16": 10, "f32": 12, "f64": 13}  # dtypes
 OP = {"neg": 1, "exp": 4, "add": 40, "sub": 41, "mul": 42, "div": 43, "less": 62, "where": 66,
       "cast": 67, "clamp": 68, "sum": 90, "max": 92, "random_uniform": 83,
-      "random_normal": 84, "bernoulli": 85, "dropout": 173}
+      "random_normal": 84, "bernoulli": 85, "dropout": 173, "matmul": 130,
+      "linear": 131, "conv2d": 140}
 
 
 def axes_of_a_row():
@@ -77,8 +78,13 @@ def fused(inputs, steps, outputs, length=NONE):
     body = b"".join(struct.pack("<4B", CODE[d], s, v, 0) for d, s, v in inputs)
     body += struct.pack(f"<{len(outputs)}H", *outputs)
     body = body.ljust(at_steps - at_inputs, b"\0") + rows + more
-    return struct.pack("<II8H", at_inputs + len(body), 1, len(inputs), len(outputs), len(steps),
-                       length, at_inputs, at_outputs, at_steps, 0) + body
+    version = 2 if any(s == WHOLE for _, s, _ in inputs) else 1
+    return struct.pack("<II8H", at_inputs + len(body), version, len(inputs), len(outputs),
+                       len(steps), length, at_inputs, at_outputs, at_steps, 0) + body
+
+
+def convolution():
+    return struct.pack("<II11q", 96, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0)
 
 
 def fused_seeds():
@@ -109,6 +115,14 @@ def fused_seeds():
         ("dropout", "f32", FULL, [0, 3, 1, 2], b""), ("add", "f32", FULL, [5, 6], b""),
         ("bernoulli", "i32", FULL, [3, 1, 2], numbers_of("i32")),
         ("sum", "f32", ROW, [7], axes_of_a_row())], [8, 9], 4)
+    whole = ("f32", WHOLE, 0)
+    yield "product", fused([whole, whole, full], [
+        ("matmul", "f32", FULL, [0, 1], b""), ("add", "f32", FULL, [3, 2], b"")], [4, 3])
+    yield "linear", fused([whole, whole, whole, ("i64", ONE, 1)], [
+        ("linear", "f32", FULL, [0, 1, 2], b""), ("max", "f32", ROW, [4], axes),
+        ("sub", "f32", FULL, [4, 5], b"")], [6], 3)
+    yield "convolution", fused([whole, whole], [
+        ("conv2d", "f32", FULL, [0, 1, NONE], convolution()), ("neg", "f32", FULL, [2], b"")], [3])
     for first in range(13):  # recipes, which begin with the inputs' dtypes
         yield f"recipe_{first:02d}", bytes([3, first] + [1, 2, 3] * 3 + [
             40 + first, 2, 0, 1, 2, 3, 90, 0, 0, 0, 0, 0, 67, first + 5, 0, 0, 0, 0, 66, 0, 1, 2, 3,

@@ -4,9 +4,9 @@
  *
  * A chain is drawn first, then applied some times over: to the same value, or to one of another
  * batch size. Its links are pointwise calls of many dtypes, with scalars, rows and earlier values
- * broadcast, reductions whose results go back in, values handed over, casts, reads of variables and
- * updates, random numbers, integer divisions that fail by what the data are. Scopes around them end
- * early. To add a sort of link: a row of `makers`.
+ * broadcast, reductions whose results go back in, products and convolutions, values handed over,
+ * casts, reads of variables and updates, random numbers, integer divisions that fail by what the
+ * data are. Scopes around them end early. To add a sort of link: a row of `makers`.
  */
 #include "generate.h"
 
@@ -222,6 +222,67 @@ static int32_t divide(const place *at, int32_t x)
     return call(at, at->how->pick % 5 ? BURN_OP_DIV : BURN_OP_REMAINDER, y, by, 2);
 }
 
+/* A product that leaves the shape as it is; every third time with a transposed matrix. */
+static int32_t product(const place *at, int32_t x)
+{
+    if (!maker_at(at->m, x)->known || meta_of(at, x)->rank == 0) {
+        return x;
+    }
+    burn_meta meta = *meta_of(at, x);
+    int64_t dims[2] = {meta.dims[meta.rank - 1], meta.dims[meta.rank - 1]};
+    int is_float = conf_is_float(meta.dtype);
+    if (meta.dtype == BURN_BOOL || dims[0] > 40 || (meta.rank < 2 && !is_float)) {
+        return x;
+    }
+    int32_t in[3] = {x, maker_plain(at->m, at->t, meta.dtype, 2, dims), NO_VALUE};
+    if (at->how->pick % 3 == 0) {
+        burn_attrs_permute a;
+        burn_attrs_init(&a, sizeof(a));
+        a.n_axes = 2;
+        a.perm[0] = 1;
+        in[1] = maker_op(at->m, at->t, BURN_OP_PERMUTE, &a, sizeof(a), &in[1], 1);
+    }
+    if (meta.rank >= 2 && (at->how->pick % 2 == 0 || !is_float)) {
+        return maker_op(at->m, at->t, BURN_OP_MATMUL, NULL, 0, in, 2);
+    }
+    in[2] = at->how->pick % 5 != 0 ? maker_plain(at->m, at->t, meta.dtype, 1, dims) : NO_VALUE;
+    return maker_op(at->m, at->t, BURN_OP_LINEAR, NULL, 0, in, 3);
+}
+
+static int32_t reshaped(const place *at, int32_t x, uint32_t rank, const int64_t *dims)
+{
+    burn_attrs_shape a;
+    burn_attrs_init(&a, sizeof(a));
+    a.n_dims = rank;
+    memcpy(a.dims, dims, rank * sizeof(dims[0]));
+    return maker_op(at->m, at->t, BURN_OP_RESHAPE, &a, sizeof(a), &x, 1);
+}
+
+/* All of it as one image, which keeps its size. */
+static int32_t convolve(const place *at, int32_t x)
+{
+    burn_meta meta = *meta_of(at, x);
+    if (!maker_at(at->m, x)->known || meta.rank == 0 || !conf_is_float(meta.dtype) ||
+        conf_count(&meta) == 0) {
+        return x;
+    }
+    int64_t last = meta.dims[meta.rank - 1];
+    const int64_t image[4] = {1, 1, conf_count(&meta) / last, last};
+    const int64_t kernel[4] = {1, 1, 3, 3};
+    burn_attrs_conv a;
+    burn_attrs_init(&a, sizeof(a));
+    for (uint32_t k = 0; k < 2; k++) {
+        a.stride[k] = 1;
+        a.padding[k] = 1;
+        a.dilation[k] = 1;
+    }
+    a.groups = 1;
+    int32_t in[3] = {reshaped(at, x, 4, image),
+                     maker_plain(at->m, at->t, meta.dtype, 4, kernel), NO_VALUE};
+    int32_t y = maker_op(at->m, at->t, BURN_OP_CONV2D, &a, sizeof(a), in, 3);
+    return y != NO_VALUE ? reshaped(at, y, meta.rank, meta.dims) : y;
+}
+
 static int32_t variable(const place *at, int32_t x)
 {
     if (at->how->pick % 2) {
@@ -246,7 +307,7 @@ typedef struct sort {
 static const sort makers[] = {
     {20, unary},     {14, with_scalar}, {14, with_first}, {8, with_itself}, {12, recast},
     {14, with_row},  {8, with_part},    {8, choose},      {3, divide},      {6, variable},
-    {3, keep},       {9, draw_numbers},
+    {3, keep},       {9, draw_numbers}, {9, product},     {3, convolve},
 };
 
 /* ---- the chain ------------------------------------------------------------------------------- */

@@ -22,10 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FULL BURN_FUSED_FULL
-#define ROW  BURN_FUSED_ROW
-#define ONE  BURN_FUSED_ONE
-#define NONE BURN_FUSED_NONE
+#define FULL  BURN_FUSED_FULL
+#define ROW   BURN_FUSED_ROW
+#define ONE   BURN_FUSED_ONE
+#define WHOLE BURN_FUSED_WHOLE
+#define NONE  BURN_FUSED_NONE
 
 typedef struct program {
     size_t size;
@@ -115,7 +116,7 @@ static unsigned char *attrs_of(program *p, uint32_t s)
 
 SET(no_bytes, p->size, 8)
 SET(says_less, p->at.head.head.size, 64)
-SET(version, p->at.head.head.revision, 2)
+SET(version, p->at.head.head.revision, 3)
 SET(head_padding, p->at.head.zero, 1)
 SET(no_inputs, p->at.head.n_in, 0)
 SET(no_outputs, p->at.head.n_out, 0)
@@ -129,7 +130,7 @@ SET(output_padding, p->at.bytes[p->at.head.outputs_offset + 7], 1)
 
 SET(input_dtype, input(p, IN_Y)->dtype, 200)
 SET(input_reserved_dtype, input(p, IN_Y)->dtype, BURN_C64)
-SET(input_space, input(p, IN_Y)->space, 3)
+SET(input_space, input(p, IN_Y)->space, 4)
 SET(input_padding, input(p, IN_Y)->zero, 1)
 SET(scalar_is_full, input(p, IN_HALF)->space, FULL)
 SET(row_without_length, p->at.head.row_input, NONE)
@@ -217,6 +218,58 @@ static void step_row_without_length(program *p)
     input(p, IN_BIAS)->space = ONE;
 }
 
+/* ---- breaking one with a product ------------------------------------------------------------- */
+
+enum { P_X, P_WEIGHT, P_BIAS, P_REST, P_N_IN };
+enum { P_LINEAR, P_RELU, P_ADD };
+
+/* relu(linear(x, weight, bias)) + rest */
+static void build_product(burni_fused_builder *b)
+{
+    burni_fused_begin(b);
+    uint16_t args[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        args[i] = burni_fused_add_input(b, BURN_F32, WHOLE, 0);
+    }
+    uint16_t rest = burni_fused_add_input(b, BURN_F32, FULL, 0);
+    uint16_t y = burni_fused_add_step(b, BURN_OP_LINEAR, BURN_F32, FULL, args, 3, NULL, 0);
+    uint16_t z = unary(b, BURN_OP_RELU, BURN_F32, FULL, y, NULL, 0);
+    z = burni_fused_add_step(b, BURN_OP_ADD, BURN_F32, FULL, (uint16_t[]){z, rest}, 2, NULL, 0);
+    (void)burni_fused_add_output(b, z);
+}
+
+static void good_product(program *p)
+{
+    static burni_fused_builder b;
+    build_product(&b);
+    memset(p, 0xee, sizeof(*p));
+    p->size = burni_fused_finish(&b, p->at.bytes, sizeof(p->at.bytes));
+    assert_int_equal(p->at.head.head.revision, BURN_FUSED_VERSION_PRODUCER);
+}
+
+SET(product_of_version_1, p->at.head.head.revision, 1)
+SET(product_later, step(p, P_ADD)->op, BURN_OP_MATMUL)
+SET(product_of_an_immediate, input(p, P_WEIGHT)->immediate, 1)
+SET(product_of_elements, input(p, P_WEIGHT)->space, FULL)
+SET(product_is_a_row, step(p, P_LINEAR)->space, ROW)
+SET(product_of_itself, step(p, P_LINEAR)->args[1], P_N_IN)
+SET(product_gives_another_dtype, step(p, P_LINEAR)->dtype, BURN_F64)
+SET(product_of_two_dtypes, input(p, P_WEIGHT)->dtype, BURN_F64)
+SET(product_of_integers, input(p, P_X)->dtype, BURN_I32)
+SET(product_without_a_weight, step(p, P_LINEAR)->args[1], NONE)
+SET(whole_elsewhere, step(p, P_ADD)->args[1], P_BIAS)
+SET(whole_of_nobody, input(p, P_REST)->space, WHOLE)
+SET(no_product, step(p, P_LINEAR)->op, BURN_OP_WHERE)
+
+static void row_product(program *p)
+{
+    step(p, P_LINEAR)->space = ROW;
+    input(p, P_REST)->dtype = BURN_I64;
+    input(p, P_REST)->space = ONE;
+    input(p, P_REST)->immediate = 1;
+    p->at.head.row_input = P_REST;
+}
+
 typedef struct breaker {
     const char *name;
     void (*broken)(program *p);
@@ -229,7 +282,7 @@ static const breaker breakers[] = {
     ROW_OF(no_bytes, "8 bytes", "24 to 4096"),
     ROW_OF(too_large, "4104 bytes", "4096"),
     ROW_OF(says_less, "the head says 64 bytes"),
-    ROW_OF(version, "version 2", "knows 1"),
+    ROW_OF(version, "version 3", "knows 1 to 2"),
     ROW_OF(head_padding, "the head's padding is 1"),
     ROW_OF(no_inputs, "0 inputs and 3 outputs"),
     ROW_OF(no_outputs, "5 inputs and 0 outputs"),
@@ -242,7 +295,7 @@ static const breaker breakers[] = {
     ROW_OF(output_padding, "padding behind the outputs"),
     ROW_OF(input_dtype, "input 1", "unknown dtype 200"),
     ROW_OF(input_reserved_dtype, "input 1", "unknown dtype 16"),
-    ROW_OF(input_space, "input 1 has space 3"),
+    ROW_OF(input_space, "input 1 has space 4"),
     ROW_OF(input_padding, "input 1", "padding 1"),
     ROW_OF(scalar_is_full, "input 3 is an immediate of space full"),
     ROW_OF(row_without_length, "input 4 is per row", "no input is the length"),
@@ -251,7 +304,7 @@ static const breaker breakers[] = {
     ROW_OF(nothing_full, "no input is full"),
     ROW_OF(op_unknown, "step 2 is op 12345", "none of the core's"),
     ROW_OF(op_of_an_extension, "step 2 is op", "none of the core's"),
-    ROW_OF(op_of_another_kind, "step 2 (matmul)", "neither maps, reduces nor generates"),
+    ROW_OF(op_of_another_kind, "step 2 (matmul): only the first step may be a producer"),
     ROW_OF(op_that_is_random, "step 2 (dropout): 2 operands; 4 expected"),
     ROW_OF(op_itself, "step 2 (fused)", "neither maps"),
     ROW_OF(operand_count, "step 2 (sub): 1 operands; 2 expected"),
@@ -289,6 +342,23 @@ static const breaker breakers[] = {
     ROW_OF(output_twice, "outputs 0 and 1 are both value 9"),
 };
 
+static const breaker product_breakers[] = {
+    ROW_OF(product_of_version_1, "input 0 is whole, but no operand of a producer"),
+    ROW_OF(product_later, "step 2 (matmul): only the first step may be a producer"),
+    ROW_OF(product_of_an_immediate, "input 1 is an immediate of space whole"),
+    ROW_OF(product_of_elements, "step 0 (linear): operand weight is full", "takes whole inputs"),
+    ROW_OF(product_is_a_row, "step 0 (linear): per row, but no input"),
+    ROW_OF(row_product, "step 0 (linear): what it gives is full, not row"),
+    ROW_OF(product_of_itself, "input 1 is whole, but no operand of a producer"),
+    ROW_OF(product_gives_another_dtype, "step 0 (linear): says it gives f64; the op gives f32"),
+    ROW_OF(product_of_two_dtypes, "step 0 (linear): operand weight is f64, x is f32"),
+    ROW_OF(product_of_integers, "step 0 (linear): operand x is i32"),
+    ROW_OF(product_without_a_weight, "input 1 is whole, but no operand of a producer"),
+    ROW_OF(whole_elsewhere, "step 2 (add): operand y is whole; only a producer takes that"),
+    ROW_OF(whole_of_nobody, "input 3 is whole, but no operand of a producer"),
+    ROW_OF(no_product, "input 0 is whole, but no operand of a producer"),
+};
+
 static void check_breakers(const breaker *rows, size_t n, void (*make)(program *p))
 {
     static program p;
@@ -313,6 +383,7 @@ static void check__each_rule_broken_once(void **state)
 {
     (void)state;
     check_breakers(breakers, sizeof(breakers) / sizeof(breakers[0]), good);
+    check_breakers(product_breakers, sizeof(product_breakers) / sizeof(breaker), good_product);
 }
 
 /* ---- generators ------------------------------------------------------------------------------ */
@@ -427,6 +498,20 @@ static void text__one_line_per_step(void **state)
                      sizeof(wanted_text) - 1);
     assert_int_equal(strlen(cut_text), sizeof(cut_text) - 1);
     assert_memory_equal(cut_text, wanted_text, sizeof(cut_text) - 1);
+}
+
+static void text__a_product(void **state)
+{
+    (void)state;
+    static program p;
+    char text[256];
+    good_product(&p);
+    (void)burn_fused_text(&p.at.head, text, sizeof(text));
+    assert_string_equal(text, "in0 f32 whole, in1 f32 whole, in2 f32 whole, in3 f32\n"
+                              "v4 f32 = linear in0, in1, in2\n"
+                              "v5 f32 = relu v4\n"
+                              "v6 f32 = add v5, in3\n"
+                              "out v6\n");
 }
 
 /* ---- the builder ----------------------------------------------------------------------------- */
@@ -576,6 +661,7 @@ int main(void)
         cmocka_unit_test(check__generators_have_no_shape_and_no_smaller_operands),
         cmocka_unit_test(check__bytes_that_are_not_aligned),
         cmocka_unit_test(text__one_line_per_step),
+        cmocka_unit_test(text__a_product),
         cmocka_unit_test(builder__attributes_are_shared_and_values_numbered),
         cmocka_unit_test(builder__an_output_is_given_once),
         cmocka_unit_test(builder__says_when_there_is_no_room),
