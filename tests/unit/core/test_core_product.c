@@ -10,27 +10,12 @@
  */
 #include "core_test.h"
 
-#include "exec/stream.h"
-
 #include <burn/plans.h>
 #include <burn/replay.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { ROUNDS = 3, MOST = 4096 };
-
-static void set_window(uint32_t n)
-{
-    burn_err err = BURN_ERR_INIT;
-    (void)burn_sync(dev, NULL);
-    burni_stream_get(burni_thread_get(), dev->core, &err)->window = n;
-}
-
-static int restore(void **state)
-{
-    set_window(window);
-    return core_teardown(state);
-}
 
 typedef burn_tensor *(*step_fn)(int round);
 
@@ -314,23 +299,21 @@ static void product__is_replayed(void **state)
     burn_scope_end();
 }
 
-#define PRODUCT_TEST(f) cmocka_unit_test_setup_teardown(f, core_setup, restore)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        PRODUCT_TEST(product__activation_and_residual_join),
-        PRODUCT_TEST(product__is_first_in_a_group_that_began_before),
-        PRODUCT_TEST(product__of_transposed_operands_and_batches),
-        PRODUCT_TEST(product__rows_of_it_are_reduced),
-        PRODUCT_TEST(product__convolution_and_activation),
-        PRODUCT_TEST(product__its_result_is_needed_by_others),
-        PRODUCT_TEST(product__is_given_out_beside_what_follows),
-        PRODUCT_TEST(product__its_operand_is_made_before),
-        PRODUCT_TEST(product__a_reader_waits_for_what_is_between),
-        PRODUCT_TEST(product__each_group_has_one),
-        PRODUCT_TEST(product__a_failed_operand_says_the_same),
-        PRODUCT_TEST(product__is_replayed),
+        WINDOW_TEST(product__activation_and_residual_join),
+        WINDOW_TEST(product__is_first_in_a_group_that_began_before),
+        WINDOW_TEST(product__of_transposed_operands_and_batches),
+        WINDOW_TEST(product__rows_of_it_are_reduced),
+        WINDOW_TEST(product__convolution_and_activation),
+        WINDOW_TEST(product__its_result_is_needed_by_others),
+        WINDOW_TEST(product__is_given_out_beside_what_follows),
+        WINDOW_TEST(product__its_operand_is_made_before),
+        WINDOW_TEST(product__a_reader_waits_for_what_is_between),
+        WINDOW_TEST(product__each_group_has_one),
+        WINDOW_TEST(product__a_failed_operand_says_the_same),
+        WINDOW_TEST(product__is_replayed),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
