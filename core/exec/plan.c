@@ -621,6 +621,7 @@ static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
     char why[64] = "";
     uint32_t product = product_of(g, group);
     uint32_t n = g->nodes[group].n_members;
+    uint32_t first = group; /* of the step's records */
     burni_group *fused = n > 1 ? make_group(g, group, 0, why) : NULL;
     if (n > 1 && fused == NULL) {
         tell_why_not(g, group, why);
@@ -629,10 +630,11 @@ static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
         fused = make_group(g, group, 1, why);
         if (fused != NULL) {
             add_step(plan, product, NULL);
+            first = group != product ? group : g->nodes[group].next;
         }
     }
     if (fused != NULL) {
-        add_step(plan, fused->members[0].record, fused);
+        add_step(plan, first, fused);
         return;
     }
     for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {

@@ -154,7 +154,7 @@ static void fill_groups(burni_kept_plan *kept, const burni_plan *plan)
         const burni_group *g = plan->steps[k].group;
         kept->groups[plan->steps[k].record] = (uint16_t)plan->steps[k].record;
         for (uint32_t m = 0; g != NULL && m < g->n_members; m++) {
-            kept->groups[g->members[m].record] = (uint16_t)g->members[0].record;
+            kept->groups[g->members[m].record] = (uint16_t)plan->steps[k].record;
         }
     }
 }

@@ -81,7 +81,7 @@ static burn_tensor *random_of(uint32_t rank, const int64_t *dims)
     }
     assert_in_range(n, 0, MOST);
     for (int64_t i = 0; i < n; i++) {
-        values[i] = (double)next_random(&random) / 4294967296.0 - 0.5;
+        values[i] = (double)next_random(&random) / 2147483648.0 - 0.5;
     }
     return burn_tensor_from_f64(dev, BURN_F32, rank, dims, values);
 }
