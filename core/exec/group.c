@@ -499,7 +499,7 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     m.n_twins = 0;
     m.is_full = 0;
     m.may_stop = 0;
-    m.has_full = 0;
+    m.has_full = members[0].produces;
     burni_fused_begin(&m.builder);
     uint32_t has_rows = 0;
     for (uint32_t k = 0; k < n; k++) {
