@@ -72,7 +72,7 @@ static void same_as_eager(step_fn step, uint32_t fused)
 /* Uploaded, so that numbers that are drawn join no group. */
 static burn_tensor *random_of(uint32_t rank, const int64_t *dims)
 {
-    double values[MOST];
+    float values[MOST];
     int64_t n = 1;
     uint64_t random = 3;
     for (uint32_t d = 0; d < rank; d++) {
@@ -81,9 +81,9 @@ static burn_tensor *random_of(uint32_t rank, const int64_t *dims)
     }
     assert_in_range(n, 0, MOST);
     for (int64_t i = 0; i < n; i++) {
-        values[i] = (double)next_random(&random) / 2147483648.0 - 0.5;
+        values[i] = (float)next_random(&random) / 2147483648.0F - 0.5F;
     }
-    return burn_tensor_from_f64(dev, BURN_F32, rank, dims, values);
+    return burn_tensor_from_data(dev, BURN_F32, rank, dims, values);
 }
 
 /* ---- who joins ------------------------------------------------------------------------------- */
