@@ -19,17 +19,9 @@ typedef struct lane_sums {
     flex_doubles part[PARTS];
 } lane_sums;
 
-/* Lanes are added up pairwise: each with the one half of them away. */
 static double fold(const lane_sums *s)
 {
-    double lanes[LANES];
-    memcpy(lanes, s, sizeof(lanes));
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        for (int l = 0; l < width; l++) {
-            lanes[l] += lanes[l + width];
-        }
-    }
-    return lanes[0];
+    return flex_fold_doubles(s->part, PARTS);
 }
 
 /* n < LANES elements, then zeros: the end of a line as a whole vector. */

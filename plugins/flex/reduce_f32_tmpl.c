@@ -47,20 +47,43 @@ INLINE void load_tail(float *out, const float *x, uint64_t n, float pad)
     memcpy(out, x, n * sizeof(float));
 }
 
+typedef float quad __attribute__((vector_size(16)));
+
+#define LOW_8 0, 1, 2, 3, 4, 5, 6, 7
+#define HIGH_8 8, 9, 10, 11, 12, 13, 14, 15
+
+/* Lanes of one register, each with the one half of them away; in registers, since memory would hold
+ * up the run that follows. */
+INLINE float fold_lanes(vec v)
+{
+#if WIDTH == 16
+    typedef float octet __attribute__((vector_size(32)));
+    octet o = __builtin_shufflevector(v, v, LOW_8) + __builtin_shufflevector(v, v, HIGH_8);
+#elif WIDTH == 8
+    vec o = v;
+#endif
+#if WIDTH > 4
+    quad q = __builtin_shufflevector(o, o, 0, 1, 2, 3) + __builtin_shufflevector(o, o, 4, 5, 6, 7);
+#else
+    quad q = v;
+#endif
+    return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
 /* The chains of a lane first, then lanes pairwise. */
 INLINE float chain_sum(const vec *acc)
 {
-    float a[STEP];
-    memcpy(a, acc, sizeof(a));
-    for (uint32_t i = 0; i < LANES; i++) {
-        a[i] = (a[i] + a[i + LANES]) + (a[i + 2 * LANES] + a[i + 3 * LANES]);
+    enum { PARTS = LANES / WIDTH };
+    vec part[PARTS];
+    for (uint32_t k = 0; k < PARTS; k++) {
+        part[k] = (acc[k] + acc[k + PARTS]) + (acc[k + 2 * PARTS] + acc[k + 3 * PARTS]);
     }
-    for (uint32_t width = LANES / 2; width > 0; width /= 2) {
-        for (uint32_t i = 0; i < width; i++) {
-            a[i] += a[i + width];
+    for (uint32_t half = PARTS / 2; half > 0; half /= 2) {
+        for (uint32_t k = 0; k < half; k++) {
+            part[k] += part[k + half];
         }
     }
-    return a[0];
+    return fold_lanes(part[0]);
 }
 
 static float sum(const float *x, uint64_t n)
@@ -189,20 +212,8 @@ static void square_rows_f64(double *acc, const float *x, const double *mean, uin
     }
 }
 
-enum { WIDE_CHAINS = 32 / FLEX_WIDE };
-
 /* 32 chains, whatever the width of the vectors. */
-INLINE double lane_sum_f64(const flex_doubles *acc)
-{
-    double a[32];
-    memcpy(a, acc, sizeof(a));
-    for (uint32_t width = 16; width > 0; width /= 2) {
-        for (uint32_t k = 0; k < width; k++) {
-            a[k] += a[k + width];
-        }
-    }
-    return a[0];
-}
+enum { WIDE_CHAINS = 32 / FLEX_WIDE };
 
 static double sum_f64(const float *x, uint64_t n)
 {
@@ -217,7 +228,7 @@ static double sum_f64(const float *x, uint64_t n)
     for (; i < n; i++) {
         rest += (double)x[i];
     }
-    return lane_sum_f64(acc) + rest;
+    return flex_fold_doubles(acc, WIDE_CHAINS) + rest;
 }
 
 static double sum_squares(const float *x, double mean, uint64_t n)
@@ -235,7 +246,7 @@ static double sum_squares(const float *x, double mean, uint64_t n)
         double d = (double)x[i] - mean;
         rest += d * d;
     }
-    return lane_sum_f64(acc) + rest;
+    return flex_fold_doubles(acc, WIDE_CHAINS) + rest;
 }
 
 /* Sum of exp(x - shift), in f32 within steps of 64 and f64 across. */

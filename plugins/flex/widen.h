@@ -9,6 +9,7 @@
 #ifndef BURN_PLUGINS_FLEX_WIDEN_H
 #define BURN_PLUGINS_FLEX_WIDEN_H
 
+#include <stdint.h>
 #include <string.h>
 
 #if defined(__AVX512F__)
@@ -54,6 +55,30 @@ flex_fma_doubles(flex_doubles a, flex_doubles b, flex_doubles c)
     return (flex_doubles)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #else
     return a * b + c;
+#endif
+}
+
+/* The sum of the lanes of n vectors, a power of two of at most 16: pairwise, each lane with the one
+ * half of them away. In registers: by way of memory it would hold up the run that follows. */
+static inline __attribute__((always_inline)) double flex_fold_doubles(const flex_doubles *x,
+                                                                      uint32_t n)
+{
+    flex_doubles part[16];
+    memcpy(part, x, n * sizeof(*x));
+    for (uint32_t half = n / 2; half > 0; half /= 2) {
+        for (uint32_t k = 0; k < half; k++) {
+            part[k] += part[k + half];
+        }
+    }
+    flex_doubles v = part[0];
+#if FLEX_WIDE == 8
+    typedef double four __attribute__((vector_size(32)));
+    four q = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    return (q[0] + q[2]) + (q[1] + q[3]);
+#elif FLEX_WIDE == 4
+    return (v[0] + v[2]) + (v[1] + v[3]);
+#else
+    return v[0] + v[1];
 #endif
 }
 
