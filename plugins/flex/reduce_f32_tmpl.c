@@ -29,7 +29,6 @@ extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
 enum { LANES = 16, STEP = 64, CHAINS = STEP / WIDTH };
 
 typedef float vec __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
-typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -105,23 +104,61 @@ static float sum(const float *x, uint64_t n)
     return chain_sum(acc);
 }
 
-INLINE vec pick(ivec mask, vec yes, vec no)
+/* Which lanes are NaN, and the better of two: the second where neither is, or one is NaN. */
+#if defined(__AVX512F__)
+typedef __mmask16 lane_mask;
+
+INLINE lane_mask nan_lanes(vec x)
 {
-    ivec y;
-    ivec n;
-    memcpy(&y, &yes, sizeof(y));
-    memcpy(&n, &no, sizeof(n));
-    ivec r = (mask & y) | (~mask & n);
+    return _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+}
+
+INLINE int any_lane(lane_mask mask)
+{
+    return mask != 0;
+}
+
+INLINE vec better(vec x, vec than, int largest)
+{
+    return largest ? (vec)_mm512_max_ps((__m512)x, (__m512)than)
+                   : (vec)_mm512_min_ps((__m512)x, (__m512)than);
+}
+#else
+typedef int32_t lane_mask __attribute__((vector_size(WIDTH * 4)));
+
+INLINE lane_mask nan_lanes(vec x)
+{
+    return x != x;
+}
+
+INLINE int any_lane(lane_mask mask)
+{
+    int32_t any = 0;
+    for (uint32_t k = 0; k < WIDTH; k++) {
+        any |= mask[k];
+    }
+    return any != 0;
+}
+
+INLINE vec better(vec x, vec than, int largest)
+{
+    lane_mask mask = largest ? x > than : x < than;
+    lane_mask yes;
+    lane_mask no;
+    memcpy(&yes, &x, sizeof(yes));
+    memcpy(&no, &than, sizeof(no));
+    lane_mask r = (mask & yes) | (~mask & no);
     vec out;
     memcpy(&out, &r, sizeof(out));
     return out;
 }
+#endif
 
 /* NaN if there is one, else the extreme; n > 0. */
 INLINE float extreme(const float *x, uint64_t n, int largest)
 {
     vec acc[CHAINS];
-    ivec nan = {0};
+    lane_mask nan = nan_lanes((vec){0});
     uint64_t i = 0;
     float tail[STEP];
     const float *at = x;
@@ -131,7 +168,7 @@ INLINE float extreme(const float *x, uint64_t n, int largest)
     }
     for (uint32_t k = 0; k < CHAINS; k++) {
         acc[k] = load(at + k * WIDTH);
-        nan |= acc[k] != acc[k];
+        nan |= nan_lanes(acc[k]);
     }
     for (i = STEP; i < n; i += STEP) {
         at = x + i;
@@ -141,27 +178,23 @@ INLINE float extreme(const float *x, uint64_t n, int largest)
         }
         for (uint32_t k = 0; k < CHAINS; k++) {
             vec v = load(at + k * WIDTH);
-            nan |= v != v;
-            acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
+            nan |= nan_lanes(v);
+            acc[k] = better(v, acc[k], largest);
         }
     }
     for (uint32_t width = CHAINS / 2; width > 0; width /= 2) {
         for (uint32_t k = 0; k < width; k++) {
             vec v = acc[k + width];
-            acc[k] = pick(largest ? v > acc[k] : v < acc[k], v, acc[k]);
+            acc[k] = better(v, acc[k], largest);
         }
     }
     float best[WIDTH];
-    int32_t nans[WIDTH];
     memcpy(best, &acc[0], sizeof(best));
-    memcpy(nans, &nan, sizeof(nans));
     float m = best[0];
-    int32_t any_nan = 0;
     for (uint32_t k = 0; k < WIDTH; k++) {
         m = (largest ? best[k] > m : best[k] < m) ? best[k] : m;
-        any_nan |= nans[k];
     }
-    return any_nan != 0 ? NAN : m;
+    return any_lane(nan) ? NAN : m;
 }
 
 static float max(const float *x, uint64_t n)
