@@ -42,7 +42,7 @@ BURN_API void burn_replay_refuse(const char *why);
 /*
  * Ends it. `outputs` are what each run will give, n_outputs <= 64 of them. NULL when the step can't
  * be kept, and why: a call of it failed, it read a tensor, uploaded one, made a variable, used
- * values of other threads, was longer than 1,024 launches. The step itself has been done in any
+ * values of other threads, was longer than 4,096 launches. The step itself has been done in any
  * case.
  */
 BURN_API burn_replay *burn_replay_end(burn_tensor *const *outputs, uint32_t n_outputs,

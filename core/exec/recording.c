@@ -163,8 +163,10 @@ uint32_t burni_recording_add(burn_replay *r, const burni_launch *launch)
     if (r->failed) {
         return n;
     }
-    if (r->n_records == BURNI_MAX_WINDOW || burni_sequence_is_full(r->sequence, launch)) {
-        refuse(r, BURN_E_INVALID, "the step is longer than 1024 launches; keep it in parts");
+    if (r->n_records == BURNI_MAX_KEPT || burni_sequence_is_full(r->sequence, launch)) {
+        refuse(r, BURN_E_INVALID,
+               "the step is longer than 4096 launches, or uses more than 4096 tensors; end it "
+               "earlier, begin another, and give its inputs as ports");
         return n;
     }
     burni_sequence_add(r->sequence, launch, slots);
@@ -219,7 +221,7 @@ static burn_replay *replay_new(void)
     }
     r->sequence = burni_sequence_new(NULL);
     r->slots = burni_calloc(BURNI_SLOTS, sizeof(*r->slots));
-    r->records = burni_calloc(BURNI_MAX_WINDOW, sizeof(burni_record *));
+    r->records = burni_calloc(BURNI_MAX_KEPT, sizeof(burni_record *));
     if (r->sequence == NULL || r->slots == NULL || r->records == NULL) {
         burn_replay_free(r);
         return NULL;
@@ -463,8 +465,8 @@ void burn_replay_free(burn_replay *r)
     if (r == NULL) {
         return;
     }
-    if (r->plan != NULL) {
-        burni_plan_free(r->plan);
+    for (uint32_t p = 0; p < r->n_parts; p++) {
+        burni_plan_free(r->parts[p].plan);
     }
     int locked = r->stream != NULL ? burni_stream_lock(r->stream) : 0;
     for (uint32_t k = 0; k < r->n_records; k++) {

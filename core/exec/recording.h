@@ -5,7 +5,7 @@
  * A stream that records hands each launch to its recording before it runs it. The recording copies
  * it, tells its storages apart by slots, and holds those that come from outside. At the end each
  * slot is a temporary, an output, a port, a variable or a constant; a run (rerun.c) binds fresh
- * storages to the first two, today's to the others, and runs all as one batch with a plan. Owner
+ * storages to the first two, today's to the others, and runs all by a plan, long steps in parts. Owner
  * thread only.
  */
 #ifndef BURN_CORE_EXEC_RECORDING_H
@@ -61,6 +61,16 @@ typedef struct burni_port {
 
 #define BURNI_MAX_PORTS 64
 
+/* Launches of a step; those of a part are planned together. Values pass from part to part. */
+#define BURNI_MAX_KEPT 4096
+#define BURNI_MAX_PARTS (BURNI_MAX_KEPT / BURNI_MAX_WINDOW)
+
+typedef struct burni_part {
+    uint32_t from; /* record */
+    uint32_t n;
+    burni_plan *plan; /* NULL: its records run one by one */
+} burni_part;
+
 /* Dense, and all of its storage: what stands in for it needs no view. */
 static inline int burni_is_whole(const burn_tensor *t)
 {
@@ -74,13 +84,14 @@ struct burn_replay {
     burn_device *device;
     burni_sequence *sequence; /* its slots only; kept, since records speak of them */
     burni_bound_slot *slots;  /* BURNI_SLOTS of them */
-    burni_record **records;   /* BURNI_MAX_WINDOW of them */
+    burni_record **records;   /* BURNI_MAX_KEPT of them */
     burni_param *params;
     burni_patch *patches;
     burn_var **vars; /* each once, by rising address */
     uint8_t *alive;  /* of each record; NULL before the first run */
     uint8_t *needed;
-    burni_plan *plan;
+    burni_part parts[BURNI_MAX_PARTS];
+    uint32_t n_parts; /* 0 before the first run */
     uint32_t n_records;
     uint32_t n_params, cap_params;
     uint32_t n_patches, cap_patches;

@@ -3,10 +3,10 @@
  * rerun.c - running a step that was kept. See recording.h.
  *
  * A run binds a storage to each slot (fresh ones to temporaries and outputs, today's to ports and
- * variables), writes scalars into the records' operands, and hands all records as one batch to the
- * plan, which is made at the first run and again when the device gets other rows. From there on it
- * is the way of records that waited: memory, errors, faults and dying inputs are the same code. The
- * variables stay locked from before the first launch is made until after the last, so another
+ * variables), writes scalars into the records' operands, and hands the records, up to 1,024 at a
+ * time, to plans, which are made at the first run and again when the device gets other rows. From
+ * there on it is the way of records that waited: memory, errors, faults and dying inputs are the
+ * same code. The variables stay locked from before the first launch is made until after the last, so another
  * thread sees all updates of a step or none.
  */
 #include "exec/recording.h"
@@ -211,9 +211,9 @@ static int32_t bind(burn_replay *r, burn_tensor *const *inputs, burn_tensor *con
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static burni_batch batch_of(const burn_replay *r)
+static burni_batch batch_of(const burn_replay *r, uint32_t from, uint32_t n)
 {
-    burni_batch batch = {r->records, r->sequence->slots, r->n_records, r->sequence->n_slots,
+    burni_batch batch = {r->records + from, r->sequence->slots, n, r->sequence->n_slots,
                          r->checks, 0};
     return batch;
 }
@@ -229,7 +229,7 @@ static int find_needed(burn_replay *r)
         return 0;
     }
     r->needed = r->alive + r->n_records;
-    burni_batch batch = batch_of(r);
+    burni_batch batch = batch_of(r, 0, r->n_records);
     burni_records_needed(&batch, r->n_records, r->alive, r->needed);
     for (uint32_t k = r->n_records; k-- > 0;) {
         if (!r->needed[k]) {
@@ -239,31 +239,75 @@ static int find_needed(burn_replay *r)
     return 1;
 }
 
-static void find_plan(burn_replay *r)
+/* As many as there must be, of about the same length. */
+static void find_parts(burn_replay *r)
 {
-    if (r->plan != NULL && burni_plan_is_stale(r->stream, r->plan)) {
-        burni_plan_free(r->plan);
-        r->plan = NULL;
+    uint32_t n = (r->n_records + BURNI_MAX_WINDOW - 1) / BURNI_MAX_WINDOW;
+    for (uint32_t p = 0; p < n && r->n_parts == 0; p++) {
+        r->parts[p].from = (uint32_t)((uint64_t)r->n_records * p / n);
+        uint32_t end = (uint32_t)((uint64_t)r->n_records * (p + 1) / n);
+        r->parts[p].n = end - r->parts[p].from;
     }
-    if (r->plan == NULL && r->needed != NULL) {
-        burni_batch batch = batch_of(r);
-        r->plan = burni_plan_make(r->stream, &batch, r->alive, r->needed, NULL);
+    r->n_parts = n;
+}
+
+static int has_plans(const burn_replay *r)
+{
+    uint32_t p = 0;
+    while (p < r->n_parts && r->parts[p].plan != NULL &&
+           !burni_plan_is_stale(r->stream, r->parts[p].plan)) {
+        p++;
+    }
+    return p == r->n_parts && p > 0;
+}
+
+/* From the last part on, so that it is known what later ones need of each. */
+static void make_plans(burn_replay *r)
+{
+    uint8_t wanted[BURNI_SLOTS];
+    uint8_t alive[BURNI_MAX_WINDOW];
+    find_parts(r);
+    memset(wanted, 0, r->sequence->n_slots);
+    for (uint32_t p = r->n_parts; p-- > 0;) {
+        burni_part *part = &r->parts[p];
+        burni_batch batch = batch_of(r, part->from, part->n);
+        for (uint32_t k = 0; k < part->n; k++) {
+            alive[k] = r->alive[part->from + k] ||
+                       burni_record_makes_any(batch.records[k], wanted);
+        }
+        burni_plan_free(part->plan);
+        part->plan = burni_plan_make(r->stream, &batch, alive, r->needed + part->from, NULL);
+        for (uint32_t k = 0; k < part->n; k++) {
+            const burni_record *record = batch.records[k];
+            for (uint32_t i = 0; r->needed[part->from + k] && i < record->launch.n_in; i++) {
+                if (record->slots[i] != BURNI_SLOT_NONE) {
+                    wanted[record->slots[i]] = 1;
+                }
+            }
+        }
     }
 }
 
 static void run_bound(burn_replay *r)
 {
-    burni_batch batch = batch_of(r);
     int locked = burni_stream_lock(r->stream);
-    (void)find_needed(r);
-    find_plan(r);
-    if (r->plan != NULL) {
-        burni_plan_run(r->stream, &batch, r->plan);
+    if (find_needed(r) && !has_plans(r)) {
+        make_plans(r);
     }
-    for (uint32_t k = 0; k < r->n_records; k++) {
-        if (!r->records[k]->done) {
-            burni_record_run(r->stream, batch.slots, r->records[k]);
+    for (uint32_t p = 0; p < r->n_parts; p++) {
+        const burni_part *part = &r->parts[p];
+        burni_batch batch = batch_of(r, part->from, part->n);
+        if (part->plan != NULL) {
+            burni_plan_run(r->stream, &batch, part->plan);
         }
+        for (uint32_t k = 0; k < part->n && part->plan == NULL; k++) {
+            if (!batch.records[k]->done) {
+                burni_record_run(r->stream, batch.slots, batch.records[k]);
+            }
+        }
+    }
+    for (uint32_t k = 0; k < r->n_records && r->n_parts == 0; k++) {
+        burni_record_run(r->stream, r->sequence->slots, r->records[k]);
     }
     unbind(r);
     burni_stream_unlock(r->stream, locked);
@@ -428,11 +472,15 @@ int32_t burn_replay_set(burn_replay *r, const char *name, double value, burn_err
 void burn_replay_size(const burn_replay *r, uint32_t *out_kept, uint32_t *out_runs)
 {
     uint32_t kept = r != NULL ? r->n_records : 0;
-    uint32_t runs = r != NULL && r->plan != NULL ? burni_plan_size(r->plan) : kept;
+    uint32_t runs = 0;
+    for (uint32_t p = 0; r != NULL && p < r->n_parts; p++) {
+        const burni_part *part = &r->parts[p];
+        runs += part->plan != NULL ? burni_plan_size(part->plan) : part->n;
+    }
     if (out_kept != NULL) {
         *out_kept = kept;
     }
     if (out_runs != NULL) {
-        *out_runs = runs;
+        *out_runs = runs > 0 ? runs : kept;
     }
 }

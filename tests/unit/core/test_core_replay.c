@@ -371,9 +371,103 @@ static void named_scalars__reach_the_gradient(void **state)
     burn_var_release(w);
 }
 
+/* ---- long steps ------------------------------------------------------------------------------ */
+
+enum { LAYERS = 1000 }; /* of three launches */
+
+/* A chain of 3 launches a layer on x and w; what is read in its middle is an output, and w is
+ * updated near its end. */
+static void long_step(burn_tensor *x, burn_var *w, int layers, burn_tensor **out)
+{
+    burn_scope_begin(); /* nothing may hold the old value of w when it is overwritten */
+    burn_tensor *h = x;
+    burn_tensor *first = burn_add(x, burn_scalar(1.0));
+    for (int i = 0; i < layers; i++) {
+        h = burn_relu(burn_add(burn_mul(h, burn_var_get(w)), burn_scalar(0.25)));
+        out[1] = i == layers / 2 ? h : out[1];
+        if (i % 7 == 3) {
+            h = burn_mul(h, burn_scalar(0.5));
+        }
+    }
+    out[0] = burn_mul(h, first);
+    burn_scope_end_with(out, 2);
+    burn_scope_begin();
+    burn_tensor *next = burn_mul(burn_var_get(w), burn_scalar(0.99));
+    burn_scope_end_with(&next, 1);
+    (void)burn_var_assign(w, next, NULL);
+}
+
+static void long_runs(int replayed, float *seen)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_replay *step = NULL;
+    burn_var *w = burn_var_create(dev, VEC(0.9f, 1.01f, -1), &err);
+    assert_non_null(w);
+    for (int k = 0; k < 3; k++) {
+        burn_scope_begin();
+        burn_tensor *x = VEC((float)k, 2, 0.5f);
+        burn_tensor *out[2] = {NULL, NULL};
+        if (step != NULL) {
+            assert_int_equal(burn_replay_run(step, &x, 1, out, 2, &err), BURN_OK);
+        } else if (replayed) {
+            assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+            long_step(burn_replay_port(x), w, LAYERS, out);
+            step = burn_replay_end(out, 2, &err);
+            if (step == NULL) {
+                fail_msg("%s", err.text);
+            }
+        } else {
+            long_step(x, w, LAYERS, out);
+        }
+        for (int j = 0; j < 2; j++, seen += 3) {
+            assert_int_equal(burn_read(out[j], seen, 3 * sizeof(float), &err), BURN_OK);
+        }
+        burn_scope_end();
+    }
+    assert_int_equal(burn_read(burn_var_get(w), seen, 3 * sizeof(float), &err), BURN_OK);
+    if (step != NULL) {
+        uint32_t kept = 0;
+        uint32_t runs = 0;
+        burn_replay_size(step, &kept, &runs);
+        assert_true(kept > 3 * LAYERS);
+        assert_true(on_mock ? runs >= 3 * LAYERS : runs < LAYERS);
+    }
+    burn_replay_free(step);
+    burn_var_release(w);
+}
+
+static void long_steps__of_3000_launches_are_run_in_parts(void **state)
+{
+    (void)state;
+    float called[21];
+    float replayed[21];
+    long_runs(0, called);
+    long_runs(1, replayed);
+    assert_memory_equal(called, replayed, sizeof(called));
+    check_clean();
+}
+
+static void long_steps__have_a_limit_that_says_what_to_do(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_var *w = burn_var_create(dev, VEC(1, 2, 3), &err);
+    burn_tensor *x = VEC(1, 2, 3);
+    burn_tensor *out[2] = {NULL, NULL};
+    assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+    long_step(x, w, 4 * LAYERS / 3 + 40, out);
+    assert_null(burn_replay_end(out, 2, &err));
+    assert_int_equal(err.code, BURN_E_INVALID);
+    assert_non_null(strstr(err.text, "longer than 4096 launches"));
+    assert_non_null(strstr(err.text, "begin another"));
+    burn_var_release(w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        CORE_TEST(long_steps__of_3000_launches_are_run_in_parts),
+        CORE_TEST(long_steps__have_a_limit_that_says_what_to_do),
         CORE_TEST(replayed_steps__equal_called_ones),
         CORE_TEST(B224_random_numbers__go_on),
         CORE_TEST(inputs__may_be_views),
