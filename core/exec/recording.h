@@ -5,8 +5,8 @@
  * A stream that records hands each launch to its recording before it runs it. The recording copies
  * it, tells its storages apart by slots, and holds those that come from outside. At the end each
  * slot is a temporary, an output, a port, a variable or a constant; a run (rerun.c) binds fresh
- * storages to the first two, today's to the others, and runs all by a plan, long steps in parts. Owner
- * thread only.
+ * storages to the first two, today's to the others, and runs all by a plan, long steps in parts.
+ * Owner thread only.
  */
 #ifndef BURN_CORE_EXEC_RECORDING_H
 #define BURN_CORE_EXEC_RECORDING_H

@@ -6,8 +6,8 @@
  * variables), writes scalars into the records' operands, and hands the records, up to 1,024 at a
  * time, to plans, which are made at the first run and again when the device gets other rows. From
  * there on it is the way of records that waited: memory, errors, faults and dying inputs are the
- * same code. The variables stay locked from before the first launch is made until after the last, so another
- * thread sees all updates of a step or none.
+ * same code. The variables stay locked from before the first launch is made until after the last,
+ * so another thread sees all updates of a step or none.
  */
 #include "exec/recording.h"
 
