@@ -372,6 +372,7 @@ static int run_member(retrial *t, uint32_t k)
     launch.storages = storages;
     launch.moved = 0;
     launch.dying = 0;
+    burni_stream_runs(t->stream, t->group->members[k].record);
     return burni_launch_run(t->stream, &launch, operands) == BURN_OK;
 }
 

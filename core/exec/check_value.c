@@ -277,7 +277,7 @@ static void condemn(burni_stream *stream, burn_err *err, const burni_op *op, uin
             burni_storage_fail(storages[j], cause);
         }
     }
-    burni_device_latch(stream->device, cause);
+    burni_device_latch(stream->device, cause, stream, burni_stream_age(stream));
     burni_cause_unref(cause);
     burni_check_add(BURNI_WRONG, 1);
 }

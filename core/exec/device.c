@@ -387,12 +387,18 @@ burn_device *burni_device_open(const char *string, burn_err *err)
     return choice.autodiff ? &device->autodiff : &device->plain;
 }
 
-void burni_device_latch(burni_device *device, burni_cause *cause)
+void burni_device_latch(burni_device *device, burni_cause *cause,
+                        const struct burni_stream *stream, uint64_t age)
 {
     burni_log(BURN_LOG_WARN, device->name, "%s", cause->text);
     (void)pthread_mutex_lock(&device->lock);
-    if (device->latched == NULL) {
+    int is_older = device->latched != NULL && device->latched_from == stream &&
+                   age < device->latched_age;
+    if (device->latched == NULL || is_older) {
+        burni_cause_unref(device->latched);
         device->latched = burni_cause_ref(cause);
+        device->latched_from = stream;
+        device->latched_age = age;
     }
     (void)pthread_mutex_unlock(&device->lock);
 }

@@ -43,6 +43,8 @@ typedef struct burni_device {
     struct burni_stream *streams;
     pthread_mutex_t fault_lock; /* looking at fault words */
     burni_cause *latched;
+    const struct burni_stream *latched_from; /* whose call failed */
+    uint64_t latched_age;                    /* and which (burni_stream_age) */
     struct burni_fault *stuck_faults; /* under the fault lock; fault.c */
     struct burni_snapshot *snapshots; /* points that shared blocks wait for, newest first */
     uint64_t next_snapshot;
@@ -59,7 +61,8 @@ burni_device *burni_device_at(uint32_t index);
 void burni_devices_lock(void);
 void burni_devices_unlock(void);
 /* Remembers the first failure until burn_sync, and logs it. */
-void burni_device_latch(burni_device *device, burni_cause *cause);
+void burni_device_latch(burni_device *device, burni_cause *cause,
+                        const struct burni_stream *stream, uint64_t age);
 
 /* What is wrong with BURN_WINDOW, if anything. */
 int32_t burni_device_check_window(burn_err *err);

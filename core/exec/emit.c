@@ -25,6 +25,17 @@
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
+static void latch(const burni_emission *e, burni_cause *cause)
+{
+    burni_device *device = e->device->core;
+    burni_stream *stream = e->thread->streams[device->index];
+    int locked = stream != NULL ? burni_stream_lock(stream) : 0;
+    burni_device_latch(device, cause, stream, stream != NULL ? burni_stream_age(stream) : 0);
+    if (stream != NULL) {
+        burni_stream_unlock(stream, locked);
+    }
+}
+
 int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
 {
     err->op = e->op->def.id;
@@ -36,7 +47,7 @@ int32_t burni_emit_fail(const burni_emission *e, burn_err *err)
         e->out[j] = burni_handle_failed(e->thread, cause);
     }
     if (e->device != NULL && e->thread->depth == 0) {
-        burni_device_latch(e->device->core, cause);
+        latch(e, cause);
     }
     burni_cause_unref(cause);
     return err->code;

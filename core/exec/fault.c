@@ -210,7 +210,7 @@ static burni_cause *look(burni_stream *stream, burni_fault *f, burn_err *err, in
         return NULL;
     }
     f->cause = cause_from_word(f, &f->word);
-    burni_device_latch(stream->device, f->cause);
+    burni_device_latch(stream->device, f->cause, f->stream, f->age);
     atomic_store_explicit(&f->state, 2, memory_order_release);
     return f->cause;
 }
@@ -252,6 +252,7 @@ static burni_fault *fault_new(burni_stream *stream, const burni_launch *launch, 
     atomic_init(&f->refs, 1);
     f->stream = stream;
     f->op = launch->op;
+    f->age = burni_stream_age(stream);
     f->tag = launch->tag;
     f->origin = burni_origin_ref(launch->origin);
     for (uint32_t i = 0; i < list->n; i++) {
@@ -284,6 +285,8 @@ static int32_t make_fault(burni_stream *stream, const burni_launch *launch, cons
             return rc;
         }
         atomic_fetch_add(&f->refs, 1);
+        /* It is looked at late: what is called from here on must be younger. */
+        stream->n_past += stream->at == 0;
         f->next_open = stream->open_faults;
         stream->open_faults = f;
         stream->n_open_faults++;
@@ -349,11 +352,24 @@ int32_t burni_fault_check(burni_thread *thread, burni_storage *s, burn_err *err)
     return rc;
 }
 
+/* They are added in front. */
+static burni_fault *oldest_first(burni_fault *newest)
+{
+    burni_fault *turned = NULL;
+    while (newest != NULL) {
+        burni_fault *next = newest->next_open;
+        newest->next_open = turned;
+        turned = newest;
+        newest = next;
+    }
+    return turned;
+}
+
 int32_t burni_stream_look_at_faults(burni_stream *stream, burn_err *err)
 {
     int32_t rc = BURN_OK;
     int locked = burni_stream_lock(stream);
-    burni_fault *open = stream->open_faults;
+    burni_fault *open = oldest_first(stream->open_faults);
     stream->open_faults = NULL;
     stream->n_open_faults = 0;
     (void)pthread_mutex_lock(&stream->device->fault_lock);

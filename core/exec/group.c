@@ -651,6 +651,7 @@ void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group
     }
     part_places(batch, group);
     for (uint32_t k = 0; k < group->n_members; k++) {
+        burni_stream_runs(stream, group->members[k].record);
         burni_record_run(stream, batch->slots, batch->records[group->members[k].record]);
     }
 }

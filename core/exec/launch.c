@@ -106,7 +106,7 @@ static int32_t fail_launch(burni_stream *stream, const burni_launch *launch, bur
     burni_tag_append(launch->tag, &full);
     burni_cause *cause = burni_cause_new(&full);
     fail_outputs(launch, cause);
-    burni_device_latch(stream->device, cause);
+    burni_device_latch(stream->device, cause, stream, burni_stream_age(stream));
     burni_cause_unref(cause);
     return full.code;
 }

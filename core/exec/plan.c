@@ -717,6 +717,7 @@ void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *
     }
     for (uint32_t k = 0; k < plan->n_steps; k++) {
         const burni_step *step = &plan->steps[k];
+        burni_stream_runs(stream, step->record);
         if (k >= next) {
             next = burni_places_step(stream, plan->places, k);
         }

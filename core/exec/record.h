@@ -25,6 +25,7 @@ struct burni_record {
     uint32_t last_place; /* where it was, or 0 */
     uint32_t n_fresh;    /* sizes that it was the first of the sequence to have */
     uint64_t changed;    /* the stream's count when its sizes, views or row were written last */
+    uint64_t age; /* of one that is left (unrun.h): burni_stream_age when it would have run */
     int64_t fresh[BURNI_FRESH];
     struct burni_record *follow; /* the one after it the last time, which may serve another now */
     struct burni_record *next;   /* free list */

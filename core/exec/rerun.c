@@ -302,9 +302,11 @@ static void run_bound(burn_replay *r)
         }
         for (uint32_t k = 0; k < part->n && part->plan == NULL; k++) {
             if (!batch.records[k]->done) {
+                burni_stream_runs(r->stream, k);
                 burni_record_run(r->stream, batch.slots, batch.records[k]);
             }
         }
+        burni_stream_passed(r->stream, part->n);
     }
     for (uint32_t k = 0; k < r->n_records && r->n_parts == 0; k++) {
         burni_record_run(r->stream, r->sequence->slots, r->records[k]);

@@ -171,10 +171,12 @@ static void run_batch(burni_stream *stream, const burni_batch *batch, const uint
     for (uint32_t i = 0; i < batch->n; i++) {
         burni_record *r = batch->records[i];
         if (!r->done) {
+            burni_stream_runs(stream, i);
             burni_record_run(stream, batch->slots, r);
         }
         burni_record_free(stream, r);
     }
+    burni_stream_passed(stream, batch->n);
 }
 
 /* Results that only scopes hold are not wanted now: takes them out, finds the plan without them,
@@ -196,7 +198,7 @@ static int run_without(burni_stream *stream, burni_batch *batch, const burni_sto
     if (plan != NULL) {
         burni_plan_writes(plan, written);
     }
-    if (!burni_unrun_leave(batch, left, written)) {
+    if (!burni_unrun_leave(batch, stream->n_past, left, written)) {
         memcpy(alive, all_alive, batch->n);
         burni_records_need(batch, alive, needed);
         return 0;
@@ -218,6 +220,7 @@ static int run_whole(burni_stream *stream, const burni_batch *batch, const uint8
     for (uint32_t i = 0; i < batch->n; i++) {
         burni_record_free(stream, batch->records[i]);
     }
+    burni_stream_passed(stream, batch->n);
     stream->n_records = 0;
     stream->checks = 0;
     return 1;

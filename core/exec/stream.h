@@ -60,6 +60,7 @@ typedef struct burni_fault {
     uint64_t point;
     const burni_op *op;
     uint64_t tag;
+    uint64_t age; /* burni_stream_age of the launch */
     struct burni_origin *origin; /* held; NULL: the launch was no part of a call */
     burni_cause *cause;
     burn_fault word; /* as it was copied from the device */
@@ -113,12 +114,35 @@ typedef struct burni_stream {
     uint32_t n_open_faults;
     uint32_t zero_too;
     burni_sink sink;    /* lent to [queue] entries; looked at after a failure only */
+    uint64_t n_past; /* calls that waited and do so no more, or ran at once and may fail late */
+    uint64_t at;     /* while records run: which one, counted on from n_past and 1; else 0 */
     uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;
     uint64_t n_forms; /* that emit_again.c has numbered */
     uint64_t changes; /* of records: how often one was written other than it was */
     struct burni_stream *next;
 } burni_stream;
+
+/* Tells earlier calls of the stream from later ones, by what runs or is called now, in whichever
+ * order they run: of several failures the first call's is told. The lock is held, or nothing waits.
+ */
+static inline uint64_t burni_stream_age(const burni_stream *stream)
+{
+    return stream->at != 0 ? stream->at : stream->n_past + stream->n_records + 1;
+}
+
+/* Record i of those that were first to wait runs next. */
+static inline void burni_stream_runs(burni_stream *stream, uint32_t i)
+{
+    stream->at = stream->n_past + i + 1;
+}
+
+/* The first n calls wait no more. */
+static inline void burni_stream_passed(burni_stream *stream, uint32_t n)
+{
+    stream->n_past += n;
+    stream->at = 0;
+}
 
 static inline uint32_t burni_stream_way(const burni_stream *stream)
 {

@@ -158,7 +158,8 @@ static void take_back(const burni_batch *batch)
 }
 
 /* From the newest on, so that what a record that is left is made of is seen before its maker. */
-int burni_unrun_leave(const burni_batch *batch, const uint8_t *left, const uint8_t *written)
+int burni_unrun_leave(const burni_batch *batch, uint64_t n_past, const uint8_t *left,
+                      const uint8_t *written)
 {
     uint8_t asked[BURNI_SLOTS]; /* slots that records which are left are made of */
     uint8_t rewritten[BURNI_SLOTS];
@@ -177,6 +178,7 @@ int burni_unrun_leave(const burni_batch *batch, const uint8_t *left, const uint8
             take_back(batch);
             return 0;
         }
+        own->age = n_past + k + 1;
         hold_operands(own);
         r->launch.storages[r->launch.n_in]->unrun = own;
         for (uint32_t i = 0; i < r->launch.n_in; i++) {
@@ -223,7 +225,10 @@ static void make(burni_stream *stream, burni_storage *s)
         }
     }
     r->launch.dying = 0;
+    uint64_t at = stream->at;
+    stream->at = stream == s->writer ? r->age : at;
     (void)burni_launch_run(stream, &r->launch, r->launch.operands);
+    stream->at = at;
     s->unrun = NULL;
     let_go(r);
 }

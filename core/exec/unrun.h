@@ -23,9 +23,10 @@ uint32_t burni_unrun_find(burni_stream *stream, const burni_batch *batch,
 /*
  * Leaves the records of those results that `written` says nobody will write, and of what they are
  * made of. 0, and nothing is left, when memory is short, or when they are made of what these
- * records overwrite, or of one result of several of a call.
+ * records overwrite, or of one result of several of a call. `n_past` is the stream's.
  */
-int burni_unrun_leave(const burni_batch *batch, const uint8_t *left, const uint8_t *written);
+int burni_unrun_leave(const burni_batch *batch, uint64_t n_past, const uint8_t *left,
+                      const uint8_t *written);
 /* After that: nobody waits for those storages any more. Before anything runs. */
 void burni_unrun_settle(const burni_batch *batch);
 /* Runs what makes the value of a storage in state BURNI_UNRUN. [any] */

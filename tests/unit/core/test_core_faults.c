@@ -6,6 +6,7 @@
  */
 #include "core_test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static burn_tensor *bad_gather(int64_t at, int64_t value)
@@ -47,11 +48,65 @@ static void test_B242_sync_tells_the_first(void **state)
     (void)burn_add(first, second);
     (void)burn_sync(dev, &err);
     assert_int_equal(err.code, BURN_E_DATA);
-    assert_non_null(strstr(err.text, "gather"));
+    assert_non_null(strstr(err.text, "gather: index 5"));
     check_clean();
     check_read_fails(first, BURN_E_DATA, "5", NULL);
     check_read_fails(second, BURN_E_DATA, "6", NULL);
     CHECK(burn_add(VEC(1), VEC(1)), 2);
+}
+
+/* Whatever fails when: at the call, in a kernel that runs later or in another order, in a word that
+ * is looked at late. */
+static void test_sync_tells_the_first_call_in_all_modes(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 5; k++) {
+        burn_scope_begin();
+        burn_err err = BURN_ERR_INIT;
+        burn_tensor *x = VEC(1, 2, 3, 4);
+        burn_tensor *fine = burn_relu(burn_mul(x, x));
+        burn_tensor *first = burn_neg(bad_gather(0, 50 + k));
+        burn_tensor *second = bad_gather(1, 60 + k);
+        burn_tensor *third = burn_add(x, VEC(1, 2, 3));
+        burn_tensor *more = burn_exp(burn_add(fine, x));
+        burn_tensor *fourth = bad_gather(2, 70 + k);
+        char wanted[32];
+        (void)snprintf(wanted, sizeof(wanted), "gather: index %d ", 50 + k);
+        assert_int_equal(burn_sync(dev, &err), BURN_E_DATA);
+        if (strstr(err.text, wanted) == NULL) {
+            fail_msg("round %d: \"%s\" is told, not \"%s\"", k, err.text, wanted);
+        }
+        check_clean();
+        check_read_fails(first, BURN_E_DATA, "5", NULL);
+        check_read_fails(second, BURN_E_DATA, "6", NULL);
+        check_failed(third, BURN_E_SHAPE, "add", NULL);
+        check_read_fails(fourth, BURN_E_DATA, "7", NULL);
+        assert_true(burn_ok(more));
+        burn_scope_end();
+    }
+}
+
+/* The same where nobody needs the first one's results at the cut: it is made for the sync. */
+static void test_sync_tells_what_was_left_unrun_first(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 5; k++) {
+        burn_scope_begin();
+        burn_err err = BURN_ERR_INIT;
+        burn_tensor *x = VEC(1, 2, 3, 4);
+        burn_tensor *first = bad_gather(0, 50 + k);
+        burn_tensor *read = burn_sum(burn_mul(bad_gather(1, 60 + k), x), 0, NULL, 0);
+        char wanted[32];
+        (void)snprintf(wanted, sizeof(wanted), "gather: index %d ", 50 + k);
+        check_read_fails(read, BURN_E_DATA, "6", NULL);
+        assert_int_equal(burn_sync(dev, &err), BURN_E_DATA);
+        if (strstr(err.text, wanted) == NULL) {
+            fail_msg("round %d: \"%s\" is told, not \"%s\"", k, err.text, wanted);
+        }
+        check_read_fails(first, BURN_E_DATA, "5", NULL);
+        burn_scope_end();
+    }
+    check_clean();
 }
 
 static void test_the_first_cause_is_kept(void **state)
@@ -280,6 +335,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_B242_exactly_the_dependents_fail),
         CORE_TEST(test_B242_sync_tells_the_first),
+        CORE_TEST(test_sync_tells_the_first_call_in_all_modes),
+        CORE_TEST(test_sync_tells_what_was_left_unrun_first),
         CORE_TEST(test_the_first_cause_is_kept),
         CORE_TEST(test_B080_integer_division),
         CORE_TEST(test_B088_embedding),
