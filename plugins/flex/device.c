@@ -38,6 +38,7 @@ enum buffer_kind { BUFFER_HEAP = 1, BUFFER_MAPPED = 2, BUFFER_IMPORTED = 3 };
 
 struct burn_buffer {
     unsigned char *data;
+    unsigned char *pages; /* what was mapped: `data` lies a little behind its start */
     uint64_t bytes;
     uint64_t mapped;
     enum buffer_kind kind;
@@ -163,13 +164,25 @@ static uint64_t mapped_size(uint64_t bytes)
 }
 
 /*
+ * Large buffers start differently far behind a page: an op that goes through several at the same
+ * pace would otherwise meet the same set of the caches and the same bank of the memory in all.
+ */
+static uint64_t next_stagger(void)
+{
+    enum { STEP = 21 * ALIGN, STEPS = 8 };
+    static _Atomic uint32_t turn;
+    return atomic_fetch_add(&turn, 1) % STEPS * STEP;
+}
+
+/*
  * Large memory: mapped at a huge-page border, so that the kernel may back it with huge pages. More
  * than the machine has is refused here (and by the kernel's own accounting): written to, it would
  * cost the process its life.
  */
 static int map_pages(burn_buffer *buffer, uint64_t bytes)
 {
-    uint64_t size = mapped_size(bytes);
+    uint64_t stagger = next_stagger();
+    uint64_t size = mapped_size(bytes + stagger);
     uint64_t total = total_memory();
     if (size < bytes || size > (uint64_t)PTRDIFF_MAX - HUGE_PAGE || (total > 0 && size > total)) {
         return 0;
@@ -191,7 +204,8 @@ static int map_pages(burn_buffer *buffer, uint64_t bytes)
 #if defined(MADV_HUGEPAGE)
     (void)madvise(base, size, MADV_HUGEPAGE);
 #endif
-    buffer->data = base;
+    buffer->data = base + stagger;
+    buffer->pages = base;
     buffer->mapped = size;
     buffer->kind = BUFFER_MAPPED;
     return 1;
@@ -233,7 +247,7 @@ static void device_free(burn_backend_device *dev, burn_buffer *buffer)
 {
     (void)dev;
     if (buffer->kind == BUFFER_MAPPED) {
-        (void)munmap(buffer->data, buffer->mapped);
+        (void)munmap(buffer->pages, buffer->mapped);
     } else if (buffer->kind == BUFFER_HEAP) {
         free(buffer->data);
     }
