@@ -164,14 +164,15 @@ static uint64_t mapped_size(uint64_t bytes)
 }
 
 /*
- * Large buffers start differently far behind a page: an op that goes through several at the same
- * pace would otherwise meet the same set of the caches and the same bank of the memory in all.
+ * Buffers that no second cache holds start differently far behind a page: an op that goes through
+ * several at the same pace would otherwise meet the same set of the caches and the same bank of the
+ * memory in all. Smaller ones keep to whole huge pages, which serves products better.
  */
-static uint64_t next_stagger(void)
+static uint64_t next_stagger(uint64_t bytes)
 {
-    enum { STEP = 21 * ALIGN, STEPS = 8 };
+    enum { STEP = 21 * ALIGN, STEPS = 8, LEAST = 8 * HUGE_PAGE };
     static _Atomic uint32_t turn;
-    return atomic_fetch_add(&turn, 1) % STEPS * STEP;
+    return bytes >= LEAST ? atomic_fetch_add(&turn, 1) % STEPS * STEP : 0;
 }
 
 /*
@@ -181,7 +182,7 @@ static uint64_t next_stagger(void)
  */
 static int map_pages(burn_buffer *buffer, uint64_t bytes)
 {
-    uint64_t stagger = next_stagger();
+    uint64_t stagger = next_stagger(bytes);
     uint64_t size = mapped_size(bytes + stagger);
     uint64_t total = total_memory();
     if (size < bytes || size > (uint64_t)PTRDIFF_MAX - HUGE_PAGE || (total > 0 && size > total)) {
