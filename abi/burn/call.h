@@ -98,6 +98,16 @@ typedef struct burn_fault {
  */
 typedef int32_t(BURN_CALL *burn_launch_fn)(const burn_call *call);
 
+/* The same for an array of calls, `stride` bytes apart. [queue] */
+typedef int32_t(BURN_CALL *burn_launch_many_fn)(const burn_call *calls, uint32_t n_calls,
+                                                uint32_t stride);
+
+/* Call `i` of an array of calls. */
+static inline const burn_call *burn_call_at(const burn_call *calls, uint32_t i, uint32_t stride)
+{
+    return (const burn_call *)(const void *)((const char *)calls + (size_t)i * stride);
+}
+
 /* Operand `i` of a call, whatever the stride. */
 static inline const burn_operand *burn_call_operand(const burn_call *call, uint32_t i)
 {

@@ -93,6 +93,14 @@ typedef struct burn_row {
     void(BURN_CALL *release)(const void *state);
     int32_t(BURN_CALL *prepack)(const burn_call *call, uint32_t operand, void *out);
     burn_launch_fn launch;
+    /*
+     * Optional: several calls of this row in one go, such as the updates of a model's parameters.
+     * None writes what another one touches; each has its own operands, attributes, state and, with
+     * BURN_ROW_FAULTS, fault word. Does what `launch` would do for each, or nothing: after another
+     * answer than BURN_OK the core launches them one by one. Not asked where a workspace is wanted.
+     * [queue]
+     */
+    burn_launch_many_fn launch_many;
 } burn_row;
 
 /* Facts beside dtypes, layouts, ranks, presence, math mode and attributes, which are always in. */

@@ -580,13 +580,13 @@ void burni_frame_close(burni_thread *thread, burni_frame *frame)
     }
 }
 
-void burni_explain_fused(burni_thread *thread, const char *names, const char *served,
-                         const char *why)
+void burni_explain_fused(burni_thread *thread, const char *op, const char *names,
+                         const char *served, const char *why)
 {
     if (!watched(thread)) {
         return;
     }
-    uint64_t hash = hash_text(hash_text(BURN_EXPLAIN_FUSED, names), served);
+    uint64_t hash = hash_text(hash_text(hash_text(BURN_EXPLAIN_FUSED, op), names), served);
     (void)pthread_mutex_lock(&lock);
     burn_explain_head *head = atomic_load(&table);
     burn_explain_entry *entry = find_entry(head, hash_text(hash, why));
@@ -596,7 +596,7 @@ void burni_explain_fused(burni_thread *thread, const char *names, const char *se
     } else {
         first = entry->calls++ == 0;
         entry->kind = BURN_EXPLAIN_FUSED;
-        (void)snprintf(entry->op, sizeof(entry->op), "burn.fused");
+        (void)snprintf(entry->op, sizeof(entry->op), "%s", op);
         (void)snprintf(entry->operands, sizeof(entry->operands), "%s", names);
         (void)snprintf(entry->served, sizeof(entry->served), "%s", served);
         (void)snprintf(entry->why, sizeof(entry->why), "%s", why);

@@ -36,15 +36,20 @@ static void wait_for_exchange(burni_storage *s)
     (void)pthread_mutex_unlock(&lock);
 }
 
+/* One more reader; 0: it is being exchanged, and was entered nevertheless. */
+static int enter(burni_storage *s)
+{
+    return (atomic_fetch_add_explicit(&s->readers, 1, memory_order_acq_rel) & EXCHANGING) == 0;
+}
+
 /* Enters as many as can be entered at once; the first that is being exchanged is the answer. */
 static burni_storage *try_all(burni_storage *const *storages, uint64_t mask)
 {
     uint64_t entered = 0;
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(rest);
-        uint32_t before = atomic_fetch_add_explicit(&storages[i]->readers, 1, memory_order_acq_rel);
         entered |= UINT64_C(1) << i;
-        if ((before & EXCHANGING) != 0) {
+        if (!enter(storages[i])) {
             burni_guard_leave(storages, entered);
             return storages[i];
         }
@@ -65,6 +70,33 @@ void burni_guard_leave(burni_storage *const *storages, uint64_t mask)
 {
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         leave(storages[__builtin_ctzll(rest)]);
+    }
+}
+
+static burni_storage *try_list(burni_storage *const *storages, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!enter(storages[i])) {
+            burni_guard_leave_all(storages, i + 1);
+            return storages[i];
+        }
+    }
+    return NULL;
+}
+
+void burni_guard_enter_all(burni_storage *const *storages, uint32_t n)
+{
+    burni_storage *busy = try_list(storages, n);
+    while (busy != NULL) {
+        wait_for_exchange(busy);
+        busy = try_list(storages, n);
+    }
+}
+
+void burni_guard_leave_all(burni_storage *const *storages, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        leave(storages[i]);
     }
 }
 

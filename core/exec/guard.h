@@ -16,6 +16,9 @@
 
 /* Enters the guards of storages[i] for each bit i of `mask`; none are variables' any more: fine. */
 void burni_guard_enter(burni_storage *const *storages, uint64_t mask);
+/* The same for all storages of a list; no more than that are entered at a time. */
+void burni_guard_enter_all(burni_storage *const *storages, uint32_t n);
+void burni_guard_leave_all(burni_storage *const *storages, uint32_t n);
 /* Leaves the guards that the same mask entered. */
 void burni_guard_leave(burni_storage *const *storages, uint64_t mask);
 

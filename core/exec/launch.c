@@ -279,27 +279,35 @@ static int32_t wait_for_inputs(burni_stream *stream, const burni_launch *launch,
                                                        : BURN_OK;
 }
 
+static inline void fill_call(burni_stream *stream, const burni_launch *launch,
+                             const burn_operand *operands, burn_call *call)
+{
+    call->struct_size = sizeof(*call);
+    call->operand_stride = sizeof(burn_operand);
+    call->n_in = launch->n_in;
+    call->n_out = launch->n_out;
+    call->n_companion = 0;
+    call->flags = launch->math;
+    call->queue = stream->queue;
+    call->state = launch->resolved->state;
+    call->operands = operands;
+    call->attrs = launch->attrs;
+    call->attrs_size = launch->attrs_size;
+    call->attrs_revision = launch->attrs_size > 0 ? 1 : 0;
+    call->workspace = NULL;
+    call->fault = NULL;
+    call->tag = launch->tag;
+    call->err = &stream->sink.err;
+}
+
 static int32_t launch_kernel(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands, const burn_operand *workspace,
                              const burn_operand *fault, burn_err *err)
 {
     burn_call call;
-    call.struct_size = sizeof(call);
-    call.operand_stride = sizeof(burn_operand);
-    call.n_in = launch->n_in;
-    call.n_out = launch->n_out;
-    call.n_companion = 0;
-    call.flags = launch->math;
-    call.queue = stream->queue;
-    call.state = launch->resolved->state;
-    call.operands = operands;
-    call.attrs = launch->attrs;
-    call.attrs_size = launch->attrs_size;
-    call.attrs_revision = launch->attrs_size > 0 ? 1 : 0;
+    fill_call(stream, launch, operands, &call);
     call.workspace = workspace;
     call.fault = fault;
-    call.tag = launch->tag;
-    call.err = &stream->sink.err;
     const burn_row *row = launch->resolved->row;
     return burni_stream_said(stream, row->name, row->launch(&call), err);
 }
@@ -579,6 +587,128 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
         return refused(stream, launch, rc, &err);
     }
     return BURN_OK;
+}
+
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+/* Launches whose inputs are fine, between binding and publishing. */
+typedef struct many {
+    uint32_t n;
+    uint32_t n_vars;
+    uint32_t done; /* the kernels have been launched */
+    uint32_t zero;
+    const burni_launch *launches[BURNI_MANY];
+    burn_operand *operands[BURNI_MANY];
+    burni_storage *vars[BURNI_MANY * BURNI_MANY_OPERANDS];
+    burni_fault *faults[BURNI_MANY];
+    burn_operand words[BURNI_MANY]; /* absent unless the row may write one */
+} many;
+
+/* Fails alone, or is one of them. */
+static void join_many(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
+                      many *m)
+{
+    uint64_t vars = 0;
+    burn_err err;
+    burni_cause *cause = look_at_inputs(launch, &vars);
+    if (cause != NULL) {
+        fail_outputs(launch, cause);
+        return;
+    }
+    begin_error(&err);
+    if (back_outputs(stream, launch, &err) != BURN_OK) {
+        (void)fail_launch(stream, launch, &err);
+        return;
+    }
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        if ((vars >> i & 1) != 0) {
+            m->vars[m->n_vars++] = launch->storages[i];
+        }
+    }
+    m->faults[m->n] = NULL;
+    m->words[m->n].kind = BURN_ABSENT;
+    m->operands[m->n] = operands;
+    m->launches[m->n++] = launch;
+}
+
+/* A queue waits for their inputs, and passes faults on that are not known yet. */
+static int32_t wait_for_many(burni_stream *stream, many *m, burn_err *err)
+{
+    int32_t rc = BURN_OK;
+    for (uint32_t k = 0; k < m->n && rc == BURN_OK; k++) {
+        rc = wait_for_inputs(stream, m->launches[k], err);
+        if (rc == BURN_OK) {
+            rc = burni_fault_for_launch(stream, m->launches[k], &m->faults[k], &m->words[k], err);
+        }
+    }
+    return rc;
+}
+
+static int32_t launch_kernels(burni_stream *stream, many *m, burn_err *err)
+{
+    burn_call calls[BURNI_MANY];
+    for (uint32_t k = 0; k < m->n; k++) {
+        fill_call(stream, m->launches[k], m->operands[k], &calls[k]);
+        calls[k].fault = m->words[k].kind != BURN_ABSENT ? &m->words[k] : NULL;
+    }
+    const burn_row *row = m->launches[0]->resolved->row;
+    return burni_stream_said(stream, row->name,
+                             row->launch_many(calls, m->n, (uint32_t)sizeof(calls[0])), err);
+}
+
+static int32_t launch_bound_many(burni_stream *stream, many *m, burn_err *err)
+{
+    int queued = (burni_stream_way(stream) & BURNI_WAY_QUEUED) != 0;
+    uint64_t point = 0;
+    int32_t rc = queued ? wait_for_many(stream, m, err) : BURN_OK;
+    if (rc == BURN_OK) {
+        rc = launch_kernels(stream, m, err);
+        m->done = rc == BURN_OK;
+    }
+    if (rc == BURN_OK && queued) {
+        rc = burni_stream_signal(stream, &point, err);
+    }
+    for (uint32_t k = 0; k < m->n; k++) {
+        if (rc == BURN_OK) {
+            burni_fault_attach(m->launches[k], m->faults[k], point);
+            publish(stream, m->launches[k], point);
+        }
+        burni_fault_unref(m->faults[k]);
+    }
+    return rc;
+}
+
+void burni_launch_many(burni_stream *stream, burni_launch *const *launches,
+                       burn_operand (*operands)[BURNI_MANY_OPERANDS], uint32_t n)
+{
+    many m;
+    burn_err err;
+    m.n = 0;
+    m.n_vars = 0;
+    m.done = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        join_many(stream, launches[k], operands[k], &m);
+    }
+    if (m.n == 0) {
+        return;
+    }
+    begin_error(&err);
+    burni_guard_enter_all(m.vars, m.n_vars);
+    for (uint32_t k = 0; k < m.n; k++) {
+        bind(m.launches[k], m.operands[k]);
+    }
+    int32_t rc = launch_bound_many(stream, &m, &err);
+    burni_guard_leave_all(m.vars, m.n_vars);
+    stream->n_launched++;
+    for (uint32_t k = 0; k < m.n && rc != BURN_OK; k++) {
+        unbind(m.launches[k], m.operands[k]);
+        if (m.done) {
+            err.code = rc;
+            (void)fail_launch(stream, m.launches[k], &err);
+        } else {
+            (void)burni_launch_run(stream, m.launches[k], m.operands[k]);
+        }
+    }
 }
 
 /*

@@ -18,7 +18,7 @@
 typedef struct burni_step {
     burni_group *group; /* NULL: one record */
     uint32_t record;
-    uint32_t zero;
+    uint32_t many; /* so many steps from this one on are one launch (many.h); 0: it alone */
 } burni_step;
 
 /* What a run of a plan needs, in bytes. */

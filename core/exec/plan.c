@@ -15,7 +15,7 @@
 #include "exec/explain.h"
 #include "exec/group.h"
 #include "exec/launch.h"
-#include "exec/places.h"
+#include "exec/many.h"
 #include "exec/sequence.h"
 #include "graph/fused.h"
 
@@ -593,7 +593,7 @@ static void tell_why_not(const graph *g, uint32_t group, const char *why)
     for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
         append_name(names, sizeof(names), record_at(g, m));
     }
-    burni_explain_fused(thread, names, "", why);
+    burni_explain_fused(thread, "burn.fused", names, "", why);
 }
 
 static void tell_fused(const burni_batch *batch, const burni_group *group)
@@ -606,7 +606,7 @@ static void tell_fused(const burni_batch *batch, const burni_group *group)
     for (uint32_t k = 0; k < group->n_members; k++) {
         append_name(names, sizeof(names), batch->records[group->members[k].record]);
     }
-    burni_explain_fused(thread, names, group->resolved->row->name, group->end);
+    burni_explain_fused(thread, "burn.fused", names, group->resolved->row->name, group->end);
 }
 
 static void add_step(burni_plan *plan, uint32_t record, burni_group *group)
@@ -660,6 +660,7 @@ burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, cons
         for (uint32_t k = 0; k < n_groups; k++) {
             add_steps(&g, plan, order[k]);
         }
+        burni_many_gather(batch, plan->steps, plan->n_steps);
         plan->n_records = batch->n;
         plan->rows_version = version;
         plan->needs_all = memchr(needed, 0, batch->n) == NULL;
@@ -693,7 +694,7 @@ void burni_plan_writes(const burni_plan *plan, uint8_t *written)
 
 uint32_t burni_plan_size(const burni_plan *plan)
 {
-    return plan->n_steps;
+    return burni_many_count(plan->steps, plan->n_steps);
 }
 
 void burni_plan_free(burni_plan *plan)
@@ -712,6 +713,7 @@ void burni_plan_free(burni_plan *plan)
 void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
 {
     uint32_t next = UINT32_MAX;
+    uint32_t until = 0; /* steps before this one have run with an earlier one */
     if (__builtin_expect(!batch->checks, 1)) {
         next = burni_places_begin(stream, batch, plan->steps, plan->n_steps, &plan->places);
     }
@@ -724,7 +726,10 @@ void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *
         if (step->group != NULL) {
             tell_fused(batch, step->group);
             burni_group_run(stream, batch, step->group);
-        } else {
+        } else if (step->many > 0) {
+            burni_many_run(stream, batch, step);
+            until = k + step->many;
+        } else if (k >= until) {
             burni_record_run(stream, batch->slots, batch->records[step->record]);
         }
     }

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "exec/many.h"
 #include "exec/tuner.h"
 #include "tune/environment.h"
 
@@ -58,7 +59,7 @@ int burni_plan_describe(const burni_stream *stream, uint32_t i, burn_plan_info *
     }
     const burni_places_size *size = burni_places_measure(plan->places);
     out->n_calls = plan->n_records;
-    out->n_launches = plan->n_steps;
+    out->n_launches = burni_many_count(plan->steps, plan->n_steps);
     out->hits = plan->hits;
     for (uint32_t k = 0; k < plan->n_steps; k++) {
         const burni_group *g = plan->steps[k].group;

@@ -29,6 +29,7 @@ int32_t mock_launch_where(const burn_call *call);
 int32_t mock_launch_cast(const burn_call *call);
 int32_t mock_launch_copy(const burn_call *call);
 int32_t mock_launch_assign(const burn_call *call);
+int32_t mock_launch_many_assign(const burn_call *calls, uint32_t n, uint32_t stride);
 int32_t mock_launch_fill(const burn_call *call);
 int32_t mock_launch_arange(const burn_call *call);
 int32_t mock_launch_random_bits(const burn_call *call);

@@ -185,6 +185,30 @@ int32_t mock_launch_pointwise(const burn_call *call, uint64_t op, mock_run_fn ru
     return BURN_OK;
 }
 
+int32_t mock_launch_many(const burn_call *calls, uint32_t n, uint32_t stride, uint64_t op,
+                         mock_run_fn run)
+{
+    enum { MOST = 64 };
+    mock_item *items[MOST];
+    uint32_t made = 0;
+    int32_t code = BURN_OK;
+    if (n > MOST) {
+        return burn_plugin_fail(calls->err, BURN_E_LIMIT, "mock: %u calls at once", (unsigned)n);
+    }
+    while (made < n && code == BURN_OK) {
+        code = make_item(burn_call_at(calls, made, stride), op, run, NULL, &items[made]);
+        made += code == BURN_OK;
+    }
+    for (uint32_t k = 0; k < made; k++) {
+        if (code == BURN_OK) {
+            mock_item_push(items[k]);
+        } else {
+            mock_item_drop(items[k]);
+        }
+    }
+    return code;
+}
+
 void mock_fault(mock_item *item, int32_t code, uint32_t operand, int64_t value, int64_t position,
                 int64_t bound)
 {

@@ -191,6 +191,9 @@ int32_t mock_number_option(const char *name, uint64_t *out, burn_err *err);
 /* launch.c */
 /* Copies a call into an item and queues it. `kernel` reaches `run` as item->kernel. */
 int32_t mock_launch(const burn_call *call, uint64_t op, mock_run_fn run, const void *kernel);
+/* Several calls, all or none of them. */
+int32_t mock_launch_many(const burn_call *calls, uint32_t n, uint32_t stride, uint64_t op,
+                         mock_run_fn run);
 /* The same for pointwise ops: checks that every operand has the output's dims. */
 int32_t mock_launch_pointwise(const burn_call *call, uint64_t op, mock_run_fn run,
                               const void *kernel);

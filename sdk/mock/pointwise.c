@@ -362,3 +362,8 @@ int32_t mock_launch_assign(const burn_call *call)
 {
     return mock_launch_pointwise(call, BURN_OP_ASSIGN, run_copy, NULL);
 }
+
+int32_t mock_launch_many_assign(const burn_call *calls, uint32_t n, uint32_t stride)
+{
+    return mock_launch_many(calls, n, stride, BURN_OP_ASSIGN, run_copy);
+}
