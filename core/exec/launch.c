@@ -679,7 +679,7 @@ static int32_t launch_bound_many(burni_stream *stream, many *m, burn_err *err)
 }
 
 void burni_launch_many(burni_stream *stream, burni_launch *const *launches,
-                       burn_operand (*operands)[BURNI_MANY_OPERANDS], uint32_t n)
+                       burn_operand *const *operands, uint32_t n)
 {
     many m;
     burn_err err;

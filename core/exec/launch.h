@@ -27,7 +27,7 @@ enum { BURNI_MANY = 32, BURNI_MANY_OPERANDS = 12 };
  * have memory, and none has more than BURNI_MANY_OPERANDS operands. `operands` as theirs above.
  */
 void burni_launch_many(burni_stream *stream, burni_launch *const *launches,
-                       burn_operand (*operands)[BURNI_MANY_OPERANDS], uint32_t n);
+                       burn_operand *const *operands, uint32_t n);
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);

@@ -166,19 +166,22 @@ static void tell(const burni_launch *launch, uint32_t n)
 static int run_apart(const burni_stream *stream, const burni_batch *batch,
                      const burni_step *steps)
 {
-    const burn_row *row = row_for_many(batch, &steps[0]);
+    const burn_row *row = batch->records[steps->record]->launch.resolved->row;
     const uint32_t singly = BURNI_WAY_MEASURED | BURNI_WAY_DRY;
-    int apart_is_wanted = row == NULL || (burni_stream_way(stream) & singly) != 0;
+    int apart_is_wanted = row == NULL || row->launch_many == NULL ||
+                          (burni_stream_way(stream) & singly) != 0;
     for (uint32_t k = 0; k < steps->many; k++) {
-        apart_is_wanted |= batch->records[steps[k].record]->launch.check != NULL ||
-                           row_for_many(batch, &steps[k]) != row;
+        const burni_launch *launch = &batch->records[steps[k].record]->launch;
+        apart_is_wanted |= launch->resolved->row != row || launch->check != NULL ||
+                           launch->resolved->workspace_bytes > 0;
     }
     return apart_is_wanted;
 }
 
 void burni_many_run(burni_stream *stream, const burni_batch *batch, const burni_step *steps)
 {
-    burn_operand operands[BURNI_MANY][BURNI_MANY_OPERANDS];
+    burn_operand copies[BURNI_MANY][BURNI_MANY_OPERANDS];
+    burn_operand *operands[BURNI_MANY];
     burni_launch *launches[BURNI_MANY];
     if (run_apart(stream, batch, steps)) {
         for (uint32_t k = 0; k < steps->many; k++) {
@@ -187,11 +190,16 @@ void burni_many_run(burni_stream *stream, const burni_batch *batch, const burni_
         return;
     }
     for (uint32_t k = 0; k < steps->many; k++) {
-        burni_launch *launch = &batch->records[steps[k].record]->launch;
-        memcpy(operands[k], launch->operands,
-               (launch->n_in + launch->n_out) * sizeof(operands[k][0]));
-        launch->dying = 0;
-        launches[k] = launch;
+        burni_record *r = batch->records[steps[k].record];
+        launches[k] = &r->launch;
+        launches[k]->dying = 0;
+        operands[k] = r->launch.operands;
+        /* A launch binds its operands: one that will run again keeps its own as they are. */
+        if (r->kept) {
+            operands[k] = copies[k];
+            memcpy(copies[k], r->launch.operands,
+                   (r->launch.n_in + r->launch.n_out) * sizeof(copies[k][0]));
+        }
     }
     tell(launches[0], steps->many);
     burni_launch_many(stream, launches, operands, steps->many);

@@ -160,16 +160,24 @@ static void run_some(const burn_call *calls, uint32_t n, uint32_t stride,
 {
     many_job m;
     int64_t pieces = 0;
+    int64_t elements = 0;
     for (uint32_t k = 0; k < n; k++) {
         begin(&m.jobs[k], burn_call_at(calls, k, stride));
         m.jobs[k].table = flex_lines_of(m.jobs[k].from[0]->dtype);
         m.sizes[k] = flex_numel(m.jobs[k].from[0]);
         pieces += (m.sizes[k] + PIECE - 1) / PIECE;
+        elements += m.sizes[k];
         m.end[k] = pieces;
     }
     m.n = n;
-    flex_ranges(pieces, (int64_t)flex_even_grain((uint64_t)pieces, GRAIN / PIECE, 1), many_range,
-                &m);
+    if (elements <= GRAIN) {
+        many_range(&m, 0, pieces);
+        return;
+    }
+    /* Small parameters are pieces that are not full. */
+    uint64_t grain = (uint64_t)(pieces * GRAIN / elements);
+    grain = grain > 0 ? grain : 1;
+    flex_ranges(pieces, (int64_t)flex_even_grain((uint64_t)pieces, grain, 1), many_range, &m);
 }
 
 static int32_t launch_all(const burn_call *calls, uint32_t n, uint32_t stride,
