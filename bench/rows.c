@@ -98,9 +98,13 @@
     LINES(row ".compiled", lines_case, "auto", 0, BENCH_COMPILED), \
     LINES(row ".compiled.1t", lines_case, "auto", 1, BENCH_COMPILED), \
     LINES(row ".eager", lines_case, "1", 0, BENCH_OWN)
-#define ADAMW(row, set_window, set_threads, peer_name) \
-    BOUND("adamw." row, "adamw", 25000000, 1, BENCH_MS, 7, BENCH_READ_WRITE, set_window, \
-          set_threads, peer_name)
+#define ADAMW(row, n, kind, set_window, set_threads, peer_name) \
+    BOUND("adamw." row, "adamw", n, 1, kind, 7, BENCH_READ_WRITE, set_window, set_threads, \
+          peer_name)
+#define ADAMW_WAYS(row, n, kind) \
+    ADAMW(row, n, kind, "auto", 0, BENCH_TORCH), \
+    ADAMW(row ".1t", n, kind, "auto", 1, BENCH_TORCH), \
+    ADAMW(row ".eager", n, kind, "1", 0, BENCH_OWN)
 
 static const struct bench_row ROWS[] = {
     ADD("add.1.eager", "add", 1, 1, "1"),
@@ -170,9 +174,8 @@ static const struct bench_row ROWS[] = {
     CHAIN8("4m.eager", 1 << 22, "1", 0, BENCH_OWN),
     LINES_WAYS("softmax.decomposed", "softmax_parts"),
     LINES_WAYS("layernorm.decomposed", "layer_norm_parts"),
-    ADAMW("25m", "auto", 0, BENCH_TORCH),
-    ADAMW("25m.1t", "auto", 1, BENCH_TORCH),
-    ADAMW("25m.eager", "1", 0, BENCH_OWN),
+    ADAMW_WAYS("25m", 25000000, BENCH_MS),
+    ADAMW_WAYS("many", 100000, BENCH_NS),
     RECOMPUTE("none", BENCH_NO_PEER),
     RECOMPUTE("balanced", BENCH_OWN),
     RECOMPUTE("scope", BENCH_OWN),
