@@ -63,6 +63,14 @@ static burn_tensor *halves(burn_tensor *x, int read)
     return pass(burn_cast(pass(burn_add(y, b), read), BURN_F32), read);
 }
 
+/* Behind a product, whose blocks come in any order. */
+static burn_tensor *of_a_product(burn_tensor *x, int read)
+{
+    burn_tensor *w = pass(count_up(dev, 2, DIMS(7, 7), -20.0), 1);
+    burn_tensor *y = pass(burn_relu(pass(burn_matmul(x, w), read)), read);
+    return pass(burn_mul(pass(burn_dropout(y, 0.4), read), burn_scalar(0.5)), read);
+}
+
 /* Nothing but numbers: no operand says how many there are. */
 static burn_tensor *only_numbers(burn_tensor *x, int read)
 {
@@ -76,7 +84,8 @@ typedef struct chain {
 } chain;
 
 static const chain chains[] = {
-    {by_hand, 4}, {dropped, 4}, {noisy, 5}, {halves, 6}, {only_numbers, 0},
+    {by_hand, 4}, {dropped, 4},      {noisy, 5},
+    {halves, 6},  {of_a_product, 4}, {only_numbers, 0},
 };
 
 /* What the chain gives with a seed, on rows of 7: tiles and pairs of rows begin anywhere. */
