@@ -378,7 +378,8 @@ static uint64_t hash_call(const burni_emission *e, const burn_call *call, uint32
     hash = burni_mix(hash, (uintptr_t)e->device);
     hash = hash_text(hash, frame != NULL ? frame->label : "");
     hash = hash_text(hash, why != NULL ? why : "");
-    hash = burni_mix(hash, r != NULL ? (uintptr_t)r->row ^ r->copy_mask ^ r->tuned << 8 : 0);
+    hash = burni_mix(hash, r != NULL ? (uintptr_t)r->row : 0);
+    hash = burni_mix(hash, r != NULL ? r->copy_mask | (uint64_t)r->tuned << 32 : 0);
     for (uint32_t i = 0; i < e->n_in; i++) {
         const burn_meta *m = &e->meta[i];
         hash = burni_mix(hash, m->kind | m->dtype << 8 | m->rank << 16);
