@@ -813,17 +813,12 @@ static int32_t emit_long(burni_emission *e)
     return rc;
 }
 
-int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op,
-                   const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
-                   burn_tensor **out, uint32_t n_out)
+/* The way of all calls but the plainest. Apart, since it needs much room. */
+__attribute__((noinline)) static int32_t
+emit_any(burni_thread *thread, burn_device *device, const burni_op *op, const void *attrs,
+         uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in, burn_tensor **out,
+         uint32_t n_out)
 {
-    /* A caller that asks for another number of outputs goes the long way, which says so. */
-    if (op->simple && n_out == 1 && burni_emit_fast(thread, op, in, n_in, out)) {
-        if (__builtin_expect(thread->capture != NULL && thread->depth == 0, 0)) {
-            burni_capture_op(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
-        }
-        return BURN_OK;
-    }
     burni_emission e;
     e.thread = thread;
     e.device = device;
@@ -846,4 +841,18 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
     }
     consume_moved(&e);
     return rc;
+}
+
+int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op,
+                   const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
+                   burn_tensor **out, uint32_t n_out)
+{
+    /* A caller that asks for another number of outputs goes the long way, which says so. */
+    if (op->simple && n_out == 1 && burni_emit_fast(thread, op, in, n_in, out)) {
+        if (__builtin_expect(thread->capture != NULL && thread->depth == 0, 0)) {
+            burni_capture_op(thread->capture, op, attrs, attrs_size, in, n_in, out, n_out);
+        }
+        return BURN_OK;
+    }
+    return emit_any(thread, device, op, attrs, attrs_size, in, n_in, out, n_out);
 }

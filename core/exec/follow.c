@@ -15,68 +15,65 @@
 
 #include <string.h>
 
-/* The slots of the inputs, and that nobody else has to do with their storages. */
-static inline int inputs_fit(const burni_stream *stream, burni_sequence *q, const burni_record *r,
-                             const burni_form *call)
+static inline int is_this(const burni_sequence *q, const burni_record *r, const burni_form *call)
 {
-    for (uint32_t i = 0; i < call->n_in; i++) {
+    return r->place != 0 && r->before == q->chain && r->launch.form == call->form &&
+           r->launch.extent == call->extent && r->launch.op == call->op &&
+           r->launch.n_out == call->n_out && q->length < BURNI_MAX_WINDOW &&
+           q->n_slots + call->n_in + call->n_out <= BURNI_SLOTS;
+}
+
+/* Writes today's inputs into the record, which waits for its turn: where they do not fit it, the
+ * next call that it is writes its own. 1: they are storages of the same slots, and nobody else has
+ * to do with them. */
+static inline int take_inputs(burni_stream *stream, burni_sequence *q, burni_record *r,
+                              const burni_form *call)
+{
+    uint64_t differs = 0;
+    int fits = 1;
+    for (uint32_t i = 0; i < call->n_in && fits; i++) {
+        burn_operand *o = &r->launch.operands[i];
+        const burn_tensor *t = call->in[i];
         if (r->slots[i] == BURNI_SLOT_NONE) {
+            if (o->kind == BURN_IMMEDIATE) {
+                memcpy(o->data, call->immediates[i], sizeof(call->immediates[i]));
+            }
             continue;
         }
-        burni_storage *s = call->in[i]->storage;
+        burni_storage *s = t->storage;
         const burni_stream *writer = s->writer;
-        if ((writer != NULL && writer != stream) || burni_sequence_slot(q, s) != r->slots[i]) {
-            return 0;
+        uint64_t offset = 0;
+        if (__builtin_expect(t->offset != 0, 0)) {
+            offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
         }
+        differs |= o->offset ^ offset;
+        o->offset = offset;
+        r->launch.storages[i] = s;
+        fits = (writer == stream || writer == NULL) &&
+               burni_sequence_slot_of(q, s) == r->slots[i];
     }
-    return 1;
+    if (__builtin_expect(differs != 0, 0)) {
+        r->changed = ++stream->changes;
+    }
+    return fits;
 }
 
 static inline int outputs_fit(const burni_sequence *q, const burni_record *r,
                               const burni_form *call)
 {
+    int fits = 1;
     for (uint32_t j = 0; j < call->n_out; j++) {
-        if (r->slots[call->n_in + j] != q->n_slots + j) {
-            return 0;
-        }
+        fits &= r->slots[call->n_in + j] == q->n_slots + j;
     }
-    return q->n_slots + call->n_out <= BURNI_SLOTS && q->length < BURNI_MAX_WINDOW;
+    return fits;
 }
 
-static inline int is_this(const burni_sequence *q, const burni_record *r, const burni_form *call)
-{
-    return r->place != 0 && r->before == q->chain && r->launch.form == call->form &&
-           r->launch.extent == call->extent && r->launch.op == call->op &&
-           r->launch.n_out == call->n_out;
-}
-
-/* Whether a view differs from the last time. */
-static inline int fill_inputs(burni_sequence *q, const burni_record *r, const burni_form *call)
-{
-    uint64_t differs = 0;
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        burn_operand *o = &r->launch.operands[i];
-        const burn_tensor *t = call->in[i];
-        if (r->slots[i] != BURNI_SLOT_NONE) {
-            r->launch.storages[i] = t->storage;
-            uint64_t offset = t->offset != 0 ? (uint64_t)t->offset * burn_dtype_size(t->dtype) : 0;
-            differs |= o->offset ^ offset;
-            o->offset = offset;
-            burni_slot_hold(&q->slots[r->slots[i]], 0);
-        } else if (o->kind == BURN_IMMEDIATE) {
-            memcpy(o->data, call->immediates[i], sizeof(call->immediates[i]));
-        }
-    }
-    return differs != 0;
-}
-
-static inline void fill_outputs(burni_stream *stream, burni_sequence *q, const burni_record *r,
+static inline void take_outputs(burni_stream *stream, burni_sequence *q, const burni_record *r,
                                 const burni_form *call)
 {
     for (uint32_t j = 0; j < call->n_out; j++) {
-        uint32_t i = call->n_in + j;
         burni_storage *s = call->out[j]->storage;
-        r->launch.storages[i] = s;
+        r->launch.storages[call->n_in + j] = s;
         burni_slot_hold(&q->slots[burni_sequence_own_slot(q, s)], 1);
         atomic_store_explicit(&s->writes, 1, memory_order_relaxed);
         atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
@@ -84,16 +81,19 @@ static inline void fill_outputs(burni_stream *stream, burni_sequence *q, const b
     }
 }
 
-static inline void take(burni_stream *stream, const burni_thread *me, burni_record *r,
+/* It waits, and fits. */
+static inline void keep(burni_stream *stream, const burni_thread *me, burni_record *r,
                         const burni_form *call)
 {
     burni_sequence *q = stream->sequence;
     burni_record_take(stream, r);
-    if (fill_inputs(q, r, call)) {
-        r->changed = ++stream->changes;
+    for (uint32_t i = 0; i < call->n_in; i++) {
+        if (r->slots[i] != BURNI_SLOT_NONE) {
+            burni_slot_hold(&q->slots[r->slots[i]], 0);
+        }
     }
-    fill_outputs(stream, q, r, call);
-    if (r->launch.resolved != call->resolved) {
+    take_outputs(stream, q, r, call);
+    if (__builtin_expect(r->launch.resolved != call->resolved, 0)) {
         r->changed = ++stream->changes;
         burni_resolved_let_go(r->launch.resolved);
         burni_resolved_hold(call->resolved);
@@ -123,14 +123,14 @@ int burni_follow(burni_stream *stream, const burni_form *call)
     }
     stream->defers = 1; /* others may look for records */
     int locked = burni_lock_as_owner(stream, me);
-    int fits = is_this(q, r, call) && inputs_fit(stream, q, r, call) && outputs_fit(q, r, call);
-    if (fits) {
-        take(stream, me, r, call);
+    int fits = is_this(q, r, call) && take_inputs(stream, q, r, call) && outputs_fit(q, r, call);
+    if (__builtin_expect(fits, 1)) {
+        keep(stream, me, r, call);
     }
     if (locked) {
         burni_unlock_as_owner(stream, me, locked);
     }
-    if (!fits) {
+    if (__builtin_expect(!fits, 0)) {
         stream->defers = deferred;
         stream->expected = NULL;
         return 0;

@@ -636,6 +636,9 @@ static void done(const burni_batch *batch, const burni_group *g)
     }
     for (uint32_t k = 0; k < g->n_uses; k++) {
         const burni_group_use *use = &g->uses[k];
+        if (use->inner && batch->keeps_inner) {
+            continue;
+        }
         burni_slot_let_go(&batch->slots[use->slot], use->uses, use->writes);
     }
 }
@@ -649,6 +652,7 @@ void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group
         done(batch, group);
         return;
     }
+    group->is_bound = 0;
     part_places(batch, group);
     for (uint32_t k = 0; k < group->n_members; k++) {
         burni_stream_runs(stream, group->members[k].record);

@@ -692,6 +692,25 @@ void burni_plan_writes(const burni_plan *plan, uint8_t *written)
     }
 }
 
+int burni_plan_is_bound(const burni_plan *plan)
+{
+    int bound = 1;
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        bound &= plan->steps[k].group == NULL || plan->steps[k].group->is_bound;
+    }
+    return bound;
+}
+
+void burni_plan_inner(const burni_plan *plan, uint8_t *slots)
+{
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        const burni_group *g = plan->steps[k].group;
+        for (uint32_t i = 0; g != NULL && i < g->n_uses; i++) {
+            slots[g->uses[i].slot] |= (uint8_t)(g->uses[i].inner != 0);
+        }
+    }
+}
+
 uint32_t burni_plan_size(const burni_plan *plan)
 {
     return burni_many_count(plan->steps, plan->n_steps);

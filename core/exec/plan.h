@@ -42,6 +42,10 @@ int burni_plan_describe(const burni_stream *stream, uint32_t i, struct burn_plan
 uint32_t burni_plans_count(const burni_stream *stream, struct burn_plan_totals *out);
 /* Tells which records' results a run writes: not those of a group that nobody else needs. */
 void burni_plan_writes(const burni_plan *plan, uint8_t *written);
+/* 1: all its groups have run as one, the last time that they did. */
+int burni_plan_is_bound(const burni_plan *plan);
+/* Marks slots of results that never leave a group, among zeros. */
+void burni_plan_inner(const burni_plan *plan, uint8_t *slots);
 /* How many launches it makes. */
 uint32_t burni_plan_size(const burni_plan *plan);
 

@@ -65,23 +65,12 @@ static burni_record **set_of(burni_stream *stream, uint64_t chain)
     return stream->spent[chain % BURNI_SPENT_SETS];
 }
 
-/* `place` counts from 1 on. */
-static burni_record **spent_at(burni_stream *stream, uint32_t place)
-{
-    return &stream->spent[(place - 1) / BURNI_SPENT_WAYS][(place - 1) % BURNI_SPENT_WAYS];
-}
-
 /* It may serve again as the same link of a sequence, most of which is in it already: it keeps its
  * row till then. */
-void burni_record_free(burni_stream *stream, burni_record *r)
+void burni_record_store(burni_stream *stream, burni_record *r)
 {
     if (r->kept) {
         recycle(stream, r);
-        return;
-    }
-    if (r->last_place != 0 && *spent_at(stream, r->last_place) == NULL) {
-        *spent_at(stream, r->last_place) = r;
-        r->place = r->last_place;
         return;
     }
     burni_record **set = set_of(stream, r->chain);
@@ -97,13 +86,6 @@ void burni_record_free(burni_stream *stream, burni_record *r)
     }
     set[way] = r;
     r->place = (uint32_t)(r->chain % BURNI_SPENT_SETS) * BURNI_SPENT_WAYS + way + 1;
-}
-
-void burni_record_take(burni_stream *stream, burni_record *r)
-{
-    *spent_at(stream, r->place) = NULL;
-    r->last_place = r->place;
-    r->place = 0;
 }
 
 /* ---- filling --------------------------------------------------------------------------------- */
@@ -212,20 +194,18 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
     return r;
 }
 
-static void let_go_of_told(burni_record *r)
+void burni_record_forget(burni_record *r)
 {
-    if (__builtin_expect(r->launch.origin != NULL || r->launch.check != NULL, 0)) {
-        burni_origin_unref(r->launch.origin);
-        burni_note_unref(r->launch.check);
-        r->launch.origin = NULL;
-        r->launch.check = NULL;
-    }
+    burni_origin_unref(r->launch.origin);
+    burni_note_unref(r->launch.check);
+    r->launch.origin = NULL;
+    r->launch.check = NULL;
 }
 
 void burni_record_let_go(burni_record *r)
 {
     burni_resolved_let_go(r->launch.resolved);
-    let_go_of_told(r);
+    burni_record_forget(r);
 }
 
 static inline uint64_t refill_sizes(const int64_t *to, const int64_t *from, uint32_t rank)
@@ -333,14 +313,6 @@ burni_record *burni_record_new(burni_stream *stream, const burni_launch *launch,
 
 /* ---- letting go ------------------------------------------------------------------------------ */
 
-void burni_record_ran(burni_record *r)
-{
-    r->done = 1;
-    if (!r->kept) {
-        let_go_of_told(r);
-    }
-}
-
 void burni_record_done(burni_slot *slots, burni_record *r)
 {
     if (r->done) {
@@ -424,8 +396,13 @@ uint64_t burni_records_alive(const burni_batch *batch, uint8_t *alive)
     uint64_t changed = 0;
     for (uint32_t k = 0; k < batch->n; k++) {
         const burni_record *r = batch->records[k];
+        const burni_storage *s = r->launch.storages[r->launch.n_in];
         changed = r->changed > changed ? r->changed : changed;
-        alive[k] = (uint8_t)is_alive(r);
+        if (__builtin_expect(r->launch.n_out == 1 && s != NULL, 1)) {
+            alive[k] = BURNI_HANDLES(atomic_load_explicit(&s->refs, memory_order_acquire)) > 0;
+        } else {
+            alive[k] = (uint8_t)is_alive(r);
+        }
     }
     return changed;
 }

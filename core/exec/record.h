@@ -39,6 +39,7 @@ typedef struct burni_batch {
     uint32_t n; /* records */
     uint32_t n_slots;
     uint32_t checks; /* some have notes (check.h): no input is overwritten, nothing has a place */
+    uint32_t keeps_inner; /* storages of what never leaves a group stay (rebind.h) */
     uint64_t changed; /* of the records, the latest */
 } burni_batch;
 
@@ -51,14 +52,20 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
                                 const uint32_t *slots);
 /* It needs its row, and what tells where it comes from, no more. */
 void burni_record_let_go(burni_record *r);
-/* A record that waits among the spent ones waits no more. */
-void burni_record_take(burni_stream *stream, burni_record *r);
+/* It needs what tells where it comes from no more. */
+void burni_record_forget(burni_record *r);
 /* A record of the stream will write the storage. */
 void burni_storage_promise(burni_stream *stream, burni_storage *s);
 /* Lets go of what it holds: after it ran, or instead. */
 void burni_record_done(burni_slot *slots, burni_record *r);
-/* The same in two steps, for records that ran together: what is told of it, and the storages. */
-void burni_record_ran(burni_record *r);
+/* The same in two steps, for records that ran together: the record, and each slot. */
+static inline void burni_record_ran(burni_record *r)
+{
+    r->done = 1;
+    if (__builtin_expect((r->launch.origin != NULL || r->launch.check != NULL) && !r->kept, 0)) {
+        burni_record_forget(r);
+    }
+}
 static inline void burni_slot_let_go(burni_slot *slot, uint32_t uses, uint32_t writes)
 {
     burni_storage *s = slot->storage;
@@ -72,7 +79,31 @@ static inline void burni_slot_let_go(burni_slot *slot, uint32_t uses, uint32_t w
         burni_storage_unref(s, BURNI_RECORD_REF);
     }
 }
-void burni_record_free(burni_stream *stream, burni_record *r);
+/* `place` counts from 1 on. */
+static inline burni_record **burni_spent_at(burni_stream *stream, uint32_t place)
+{
+    return &stream->spent[(place - 1) / BURNI_SPENT_WAYS][(place - 1) % BURNI_SPENT_WAYS];
+}
+
+/* It is not needed now, and may serve again: where it was before, or where there is room. */
+void burni_record_store(burni_stream *stream, burni_record *r);
+static inline void burni_record_free(burni_stream *stream, burni_record *r)
+{
+    if (r->last_place == 0 || *burni_spent_at(stream, r->last_place) != NULL) {
+        burni_record_store(stream, r);
+        return;
+    }
+    *burni_spent_at(stream, r->last_place) = r;
+    r->place = r->last_place;
+}
+
+/* A record that waits among the spent ones waits no more. */
+static inline void burni_record_take(burni_stream *stream, burni_record *r)
+{
+    *burni_spent_at(stream, r->place) = NULL;
+    r->last_place = r->place;
+    r->place = 0;
+}
 /* Runs one record, and is done with it. */
 void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r);
 

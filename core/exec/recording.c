@@ -14,6 +14,7 @@
 #include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/guard.h"
+#include "exec/rebind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -465,6 +466,7 @@ void burn_replay_free(burn_replay *r)
     if (r == NULL) {
         return;
     }
+    burni_rebind_forget(r);
     for (uint32_t p = 0; p < r->n_parts; p++) {
         burni_plan_free(r->parts[p].plan);
     }

@@ -59,6 +59,13 @@ typedef struct burni_port {
     int64_t dims[BURN_MAX_RANK];
 } burni_port;
 
+/* An operand of a record that is bound anew in each run (rebind.h). */
+typedef struct burni_binding {
+    burni_storage **place;
+    uint32_t slot;
+    uint32_t writes;
+} burni_binding;
+
 #define BURNI_MAX_PORTS 64
 
 /* Launches of a step; those of a part are planned together. Values pass from part to part. */
@@ -92,6 +99,14 @@ struct burn_replay {
     uint8_t *needed;
     burni_part parts[BURNI_MAX_PARTS];
     uint32_t n_parts; /* 0 before the first run */
+    uint8_t *inner;       /* of each slot: its storage stays from run to run; NULL: none does */
+    uint32_t *outer;      /* the other slots that are used */
+    uint32_t *outer_uses; /* and how often */
+    burni_binding *bindings;
+    uint32_t n_outer;
+    uint32_t n_bindings;
+    uint32_t is_quick; /* the four above are filled */
+    uint32_t is_new_plan;
     uint32_t n_records;
     uint32_t n_params, cap_params;
     uint32_t n_patches, cap_patches;

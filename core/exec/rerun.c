@@ -16,6 +16,7 @@
 #include "exec/check.h"
 #include "exec/emit.h"
 #include "exec/guard.h"
+#include "exec/rebind.h"
 #include "ops/rules.h"
 
 #include <inttypes.h>
@@ -115,106 +116,12 @@ static int32_t patch_scalars(const burn_replay *r, burn_err *err)
     return BURN_OK;
 }
 
-/* ---- slots ----------------------------------------------------------------------------------- */
-
-/* A storage of the run for a slot, with the one reference of all its uses. NULL: no memory. */
-static burni_storage *storage_for(const burn_replay *r, const burni_bound_slot *slot,
-                                  burn_tensor *const *inputs, burn_tensor *const *outputs)
-{
-    burni_storage *s = NULL;
-    switch (slot->kind) {
-    case BURNI_SLOT_OUTPUT:
-        s = outputs[slot->index]->storage;
-        break;
-    case BURNI_SLOT_PORT:
-        s = inputs[slot->index]->storage;
-        break;
-    case BURNI_SLOT_VARIABLE:
-        s = r->vars[slot->index]->value->storage;
-        burni_storage_launch(s);
-        break;
-    case BURNI_SLOT_CONSTANT:
-        s = slot->storage;
-        break;
-    default:
-        s = burni_storage_new(r->thread, r->stream->device, slot->bytes);
-        if (s != NULL) {
-            atomic_store_explicit(&s->refs, BURNI_RECORD_REF, memory_order_relaxed);
-        }
-        return s;
-    }
-    burni_storage_ref(s, BURNI_RECORD_REF);
-    return s;
-}
-
-/* Uses by the records that run; the others use nothing. */
-static void count_uses(burn_replay *r)
-{
-    burni_slot *slots = r->sequence->slots;
-    for (uint32_t k = 0; k < r->sequence->n_slots; k++) {
-        slots[k].uses = 0;
-        slots[k].held = 0;
-    }
-    for (uint32_t k = 0; k < r->n_records; k++) {
-        const burni_record *record = r->records[k];
-        int runs = r->needed == NULL || r->needed[k];
-        for (uint32_t i = 0; runs && i < record->launch.n_in + record->launch.n_out; i++) {
-            if (record->slots[i] != BURNI_SLOT_NONE) {
-                slots[record->slots[i]].uses++;
-            }
-        }
-    }
-}
-
-static void unbind(burn_replay *r)
-{
-    for (uint32_t k = 0; k < r->sequence->n_slots; k++) {
-        burni_slot *slot = &r->sequence->slots[k];
-        if (slot->held) {
-            slot->held = 0;
-            burni_storage_unref(slot->storage, BURNI_RECORD_REF);
-        }
-    }
-}
-
-static int32_t bind(burn_replay *r, burn_tensor *const *inputs, burn_tensor *const *outputs,
-                    burn_err *err)
-{
-    burni_slot *slots = r->sequence->slots;
-    count_uses(r);
-    for (uint32_t k = 0; k < r->sequence->n_slots; k++) {
-        if (slots[k].uses == 0) {
-            continue;
-        }
-        slots[k].storage = storage_for(r, &r->slots[k], inputs, outputs);
-        if (slots[k].storage == NULL) {
-            unbind(r);
-            return burni_fail(err, BURN_E_NO_MEMORY, "replay: out of host memory");
-        }
-        slots[k].held = 1;
-    }
-    for (uint32_t k = 0; k < r->n_records; k++) {
-        burni_record *record = r->records[k];
-        record->done = r->needed != NULL && !r->needed[k];
-        for (uint32_t i = 0; !record->done && i < record->launch.n_in + record->launch.n_out; i++) {
-            if (record->slots[i] == BURNI_SLOT_NONE) {
-                continue;
-            }
-            record->launch.storages[i] = slots[record->slots[i]].storage;
-            if (i >= record->launch.n_in) {
-                burni_storage_promise(r->stream, record->launch.storages[i]);
-            }
-        }
-    }
-    return BURN_OK;
-}
-
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 static burni_batch batch_of(const burn_replay *r, uint32_t from, uint32_t n)
 {
     burni_batch batch = {r->records + from, r->sequence->slots, n, r->sequence->n_slots,
-                         r->checks, 0};
+                         r->checks, r->is_quick, 0};
     return batch;
 }
 
@@ -267,6 +174,7 @@ static void make_plans(burn_replay *r)
     uint8_t wanted[BURNI_SLOTS];
     uint8_t alive[BURNI_MAX_WINDOW];
     find_parts(r);
+    r->is_new_plan = 1;
     memset(wanted, 0, r->sequence->n_slots);
     for (uint32_t p = r->n_parts; p-- > 0;) {
         burni_part *part = &r->parts[p];
@@ -311,7 +219,7 @@ static void run_bound(burn_replay *r)
     for (uint32_t k = 0; k < r->n_records && r->n_parts == 0; k++) {
         burni_record_run(r->stream, r->sequence->slots, r->records[k]);
     }
-    unbind(r);
+    burni_unbind(r);
     burni_stream_unlock(r->stream, locked);
 }
 
@@ -373,10 +281,10 @@ static int32_t run(burn_replay *r, burn_tensor *const *inputs, burn_tensor **out
         rc = patch_scalars(r, err);
     }
     if (rc == BURN_OK) {
-        rc = bind(r, inputs, outputs, err);
+        renew_checks(r);
+        rc = burni_rebind(r, inputs, outputs, err);
     }
     if (rc == BURN_OK) {
-        renew_checks(r);
         run_bound(r);
     }
     for (uint32_t k = r->n_vars; k-- > 0;) {

@@ -65,7 +65,8 @@ static uint32_t put_slot(burni_sequence *q, burni_storage *s, uint32_t at)
     return slot;
 }
 
-static uint32_t table_slot(burni_sequence *q, burni_storage *s)
+/* The table is never more than half full. */
+uint32_t burni_sequence_foreign_slot(burni_sequence *q, burni_storage *s)
 {
     uint32_t at = place_of(s);
     while (q->table[at].epoch == q->epoch) {
@@ -79,35 +80,15 @@ static uint32_t table_slot(burni_sequence *q, burni_storage *s)
     return put_slot(q, s, at);
 }
 
-/* Only its home writes a storage's own note of its slot, so it is right, or there is none. */
-static inline int is_at_home(const burni_sequence *q, const burni_storage *s)
-{
-    return s->home == q->home;
-}
-
-static inline int has_slot(const burni_sequence *q, const burni_storage *s)
-{
-    return s->slot < q->n_slots && q->slots[s->slot].storage == s;
-}
-
-/* The slot of a storage; a new one at its first use. The table is never more than half full. */
-static inline uint32_t slot_of(burni_sequence *q, burni_storage *s)
-{
-    if (is_at_home(q, s)) {
-        return has_slot(q, s) ? s->slot : burni_sequence_own_slot(q, s);
-    }
-    return table_slot(q, s);
-}
-
 uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage)
 {
-    return q->n_slots < BURNI_SLOTS ? slot_of(q, storage) : BURNI_SLOT_NONE;
+    return q->n_slots < BURNI_SLOTS ? burni_sequence_slot_of(q, storage) : BURNI_SLOT_NONE;
 }
 
 uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *s)
 {
-    if (is_at_home(q, s)) {
-        return has_slot(q, s) ? s->slot : BURNI_SLOT_NONE;
+    if (s->home == q->home) {
+        return burni_sequence_has(q, s) ? s->slot : BURNI_SLOT_NONE;
     }
     uint32_t at = place_of(s);
     while (q->table[at].epoch == q->epoch) {
@@ -207,7 +188,7 @@ static uint64_t link_sizes(burni_sequence *q, uint64_t chain, uint32_t rank, con
 /* The slot of an output that nobody has seen before: no storage of the sequence is the same. */
 static inline uint32_t fresh_slot(burni_sequence *q, burni_storage *s)
 {
-    if (is_at_home(q, s)) {
+    if (s->home == q->home) {
         return burni_sequence_own_slot(q, s);
     }
     uint32_t at = place_of(s);
@@ -268,12 +249,15 @@ void burni_sequence_add(burni_sequence *q, const burni_launch *launch, uint32_t 
     q->n_fresh = 0;
     for (uint32_t i = 0; i < n_in; i++) {
         burni_storage *s = launch->storages[i];
-        slots[i] = s != NULL ? slot_of(q, s) : BURNI_SLOT_NONE;
+        slots[i] = s != NULL ? burni_sequence_slot_of(q, s) : BURNI_SLOT_NONE;
         chain = link_operand(q, chain, &launch->operands[i], slots[i], &last);
     }
     for (uint32_t i = n_in; i < n_in + launch->n_out; i++) {
         burni_storage *s = launch->storages[i];
-        slots[i] = s == NULL ? BURNI_SLOT_NONE : fresh ? fresh_slot(q, s) : slot_of(q, s);
+        slots[i] = BURNI_SLOT_NONE;
+        if (s != NULL) {
+            slots[i] = fresh ? fresh_slot(q, s) : burni_sequence_slot_of(q, s);
+        }
         chain = link_operand(q, chain, &launch->operands[i], slots[i], &last);
     }
     q->chain = chain ^ chain >> 32;

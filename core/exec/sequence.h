@@ -71,7 +71,7 @@ void burni_sequence_add(burni_sequence *q, const struct burni_launch *launch, ui
 uint32_t burni_sequence_slot(burni_sequence *q, burni_storage *storage);
 /* The slot of a storage that has one, or BURNI_SLOT_NONE. */
 uint32_t burni_sequence_find(const burni_sequence *q, const burni_storage *storage);
-/* The same for a result that nobody has seen yet. There must be room. */
+/* The same for a storage that has none yet, of the sequence's home. There must be room. */
 static inline uint32_t burni_sequence_own_slot(burni_sequence *q, burni_storage *s)
 {
     uint32_t slot = q->n_slots++;
@@ -81,6 +81,23 @@ static inline uint32_t burni_sequence_own_slot(burni_sequence *q, burni_storage 
     q->slots[slot].uses = 0;
     q->slots[slot].held = 0;
     return slot;
+}
+/* A storage that another thread made does not know its slot: a table does. */
+uint32_t burni_sequence_foreign_slot(burni_sequence *q, burni_storage *s);
+
+/* Only its home writes a storage's own note of its slot, so it is right, or there is none. */
+static inline int burni_sequence_has(const burni_sequence *q, const burni_storage *s)
+{
+    return s->slot < q->n_slots && q->slots[s->slot].storage == s;
+}
+
+/* burni_sequence_slot, where there is room. */
+static inline uint32_t burni_sequence_slot_of(burni_sequence *q, burni_storage *s)
+{
+    if (__builtin_expect(s->home != q->home, 0)) {
+        return burni_sequence_foreign_slot(q, s);
+    }
+    return burni_sequence_has(q, s) ? s->slot : burni_sequence_own_slot(q, s);
 }
 /* A call was added that will not be made: no sequence goes on from here. */
 void burni_sequence_spoil(burni_sequence *q);

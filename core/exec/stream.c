@@ -91,15 +91,11 @@ burni_resolver *burni_stream_resolver(burni_stream *stream)
     return __builtin_expect(burni_fallback_runs(stream), 0) ? &stream->others : &stream->resolver;
 }
 
-burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err)
+burni_stream *burni_stream_open(burni_thread *thread, burni_device *device, burn_err *err)
 {
-    burni_stream *s = thread->streams[device->index];
-    if (__builtin_expect(s != NULL, 1)) {
-        return s;
-    }
     /* A thread that began before modes were read learns of them here. */
     thread->watch |= atomic_load(&burni_watch_all);
-    s = adopt_idle(device, thread);
+    burni_stream *s = adopt_idle(device, thread);
     if (s == NULL) {
         s = make_stream(device, thread, err);
     }
@@ -234,7 +230,7 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan,
     uint8_t alive[BURNI_MAX_WINDOW];
     uint8_t needed[BURNI_MAX_WINDOW];
     burni_batch batch = {stream->records, stream->sequence->slots, stream->n_records,
-                         stream->sequence->n_slots, stream->checks, 0};
+                         stream->sequence->n_slots, stream->checks, 0, 0};
     batch.changed = burni_records_alive(&batch, alive);
     if (count == batch.n && target == NULL && run_whole(stream, &batch, alive)) {
         return;
@@ -270,8 +266,18 @@ void burni_stream_drain(burni_stream *stream)
     drain(stream, NULL);
 }
 
+/* The owner's, and no call has come since the last cut. */
+static int is_cut(const burni_stream *stream)
+{
+    return is_mine(stream) && stream->window == BURNI_WINDOW_AUTO && !stream->defers &&
+           (stream->sequence == NULL || stream->sequence->length == 0);
+}
+
 void burni_stream_cut_for(burni_stream *stream, const burni_storage *target)
 {
+    if (is_cut(stream)) {
+        return;
+    }
     drain(stream, is_mine(stream) ? target : NULL);
     if (stream->sequence == NULL || !is_mine(stream) || burni_fallback_runs(stream)) {
         return;

@@ -171,8 +171,14 @@ void burni_again_forget(burni_stream *stream);
 /* Answers about rows for a call that this thread makes. */
 burni_resolver *burni_stream_resolver(burni_stream *stream);
 
-/* The calling thread's stream on a device; NULL and an error when it can't be made. */
-burni_stream *burni_stream_get(burni_thread *thread, burni_device *device, burn_err *err);
+/* The calling thread's stream on a device, made if need be; NULL and an error when it can't be. */
+burni_stream *burni_stream_open(burni_thread *thread, burni_device *device, burn_err *err);
+static inline burni_stream *burni_stream_get(burni_thread *thread, burni_device *device,
+                                             burn_err *err)
+{
+    burni_stream *s = thread->streams[device->index];
+    return __builtin_expect(s != NULL, 1) ? s : burni_stream_open(thread, device, err);
+}
 
 /* Takes a launch: runs it, or keeps it. Failures of the work mark its outputs, they are not
  * returned; BURN_E_UNSUPPORTED from a kernel that ran at once is, BURN_E_NO_MEMORY when no record
