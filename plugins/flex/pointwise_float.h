@@ -287,10 +287,21 @@ OP int op_logical_xor(T x, T y)
     return (x != (T)0) ^ (y != (T)0);
 }
 
-/* X(NAME, name) */
-#define FOREACH_UNARY(X)                                                                           \
+/* X(NAME, name); the plain ones are an instruction or two. */
+#define FOREACH_PLAIN_UNARY(X)                                                                     \
     X(NEG, neg)                                                                                    \
     X(ABS, abs)                                                                                    \
+    X(RELU, relu)
+
+#define FOREACH_PLAIN_BINARY(X)                                                                    \
+    X(ADD, add)                                                                                    \
+    X(SUB, sub)                                                                                    \
+    X(MUL, mul)                                                                                    \
+    X(MAXIMUM, maximum)                                                                            \
+    X(MINIMUM, minimum)                                                                            \
+    X(RELU_GRAD, relu_grad)
+
+#define FOREACH_UNARY(X)                                                                           \
     X(SIGN, sign)                                                                                  \
     X(EXPM1, expm1)                                                                                \
     X(LOG, log)                                                                                    \
@@ -309,7 +320,6 @@ OP int op_logical_xor(T x, T y)
     X(CEIL, ceil)                                                                                  \
     X(ROUND, round)                                                                                \
     X(TRUNC, trunc)                                                                                \
-    X(RELU, relu)                                                                                  \
     X(SILU, silu)                                                                                  \
     X(SOFTPLUS, softplus)                                                                          \
     X(LOG_SIGMOID, log_sigmoid)                                                                    \
@@ -323,18 +333,12 @@ OP int op_logical_xor(T x, T y)
     X(IS_FINITE, is_finite)
 
 #define FOREACH_BINARY(X)                                                                          \
-    X(ADD, add)                                                                                    \
-    X(SUB, sub)                                                                                    \
-    X(MUL, mul)                                                                                    \
     X(REMAINDER, remainder)                                                                        \
     X(FMOD, fmod)                                                                                  \
     X(POW, pow)                                                                                    \
-    X(MAXIMUM, maximum)                                                                            \
-    X(MINIMUM, minimum)                                                                            \
     X(ATAN2, atan2)                                                                                \
     X(GELU_GRAD, gelu_grad)                                                                        \
-    X(GELU_TANH_GRAD, gelu_tanh_grad)                                                              \
-    X(RELU_GRAD, relu_grad)
+    X(GELU_TANH_GRAD, gelu_tanh_grad)
 
 #define FOREACH_COMPARE(X)                                                                         \
     X(EQUAL, equal)                                                                                \
@@ -367,6 +371,17 @@ OP int op_logical_xor(T x, T y)
     {                                                                                              \
         return loop_compare(z, x, y, n, mode, op_##name);                                          \
     }
+#define PLAIN_UNARY(NAME, name)                                                                    \
+    static uint64_t run_##name(void *z, const void *x, uint64_t n)                                 \
+    {                                                                                              \
+        return loop_unary_plain(z, x, n, op_##name);                                               \
+    }
+#define PLAIN_BINARY(NAME, name)                                                                   \
+    static uint64_t run_##name(void *z, const void *x, const void *y, uint64_t n, uint32_t mode)   \
+    {                                                                                              \
+        return loop_binary_plain(z, x, y, n, mode, op_##name);                                     \
+    }
+FOREACH_PLAIN_UNARY(PLAIN_UNARY)
 FOREACH_UNARY(UNARY)
 #if !defined(RUN_EXP)
 UNARY(EXP, exp)
@@ -381,6 +396,7 @@ BINARY(DIV, div)
 #define RUN_DIV run_div
 #endif
 FOREACH_TEST(TEST)
+FOREACH_PLAIN_BINARY(PLAIN_BINARY)
 FOREACH_BINARY(BINARY)
 FOREACH_COMPARE(COMPARE)
 
@@ -391,11 +407,13 @@ FOREACH_COMPARE(COMPARE)
 const flex_pointwise_table TABLE = {
     .unary =
         {
-            FOREACH_UNARY(UNARY_ENTRY) FOREACH_TEST(UNARY_ENTRY)[FLEX_U_SIN] = run_sin,
+            FOREACH_PLAIN_UNARY(UNARY_ENTRY) FOREACH_UNARY(UNARY_ENTRY)
+                FOREACH_TEST(UNARY_ENTRY)[FLEX_U_SIN] = run_sin,
             [FLEX_U_COS] = run_cos,
             [FLEX_U_TAN] = run_tan,
             [FLEX_U_EXP] = RUN_EXP,
             [FLEX_U_TANH] = RUN_TANH,
         },
-    .binary = {FOREACH_BINARY(BINARY_ENTRY) FOREACH_COMPARE(BINARY_ENTRY)[FLEX_B_DIV] = RUN_DIV},
+    .binary = {FOREACH_PLAIN_BINARY(BINARY_ENTRY) FOREACH_BINARY(BINARY_ENTRY)
+                   FOREACH_COMPARE(BINARY_ENTRY)[FLEX_B_DIV] = RUN_DIV},
 };
