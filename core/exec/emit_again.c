@@ -13,15 +13,18 @@
 #include "exec/emit_private.h"
 #include "exec/follow.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = 8 };
 
+/* Of an operand. `head` is a handle's kind, dtype, rank and flags, but for what a call does not
+ * see of these. */
 typedef struct remembered {
-    uint8_t kind;
-    uint8_t dtype;
-    uint8_t rank;
-    uint8_t contiguous;
+    uint32_t head;
+    uint32_t zero;
+    int64_t numel;
+    uint64_t bytes;
     int64_t dims[BURN_MAX_RANK];
     int64_t strides[BURN_MAX_RANK];
 } remembered;
@@ -46,8 +49,30 @@ struct burni_again {
     unsigned char attrs[BURN_MAX_ATTRS];
 };
 
+_Static_assert(offsetof(burn_tensor, flags) == offsetof(burn_tensor, kind) + 3,
+               "kind, dtype, rank and flags are one word");
+
+static inline uint32_t head_of(const burn_tensor *t)
+{
+    uint32_t head;
+    memcpy(&head, &t->kind, sizeof(head));
+    return head;
+}
+
+/* A head without the flags that say nothing of the call: a moved handle is no earlier call's. */
+static uint32_t plain_head(const burn_tensor *t)
+{
+    burn_tensor copy;
+    copy.kind = t->kind;
+    copy.dtype = t->dtype;
+    copy.rank = t->rank;
+    copy.flags = t->flags & BURNI_CONTIGUOUS;
+    return head_of(&copy);
+}
+
 /* Where a call is remembered: another one of the same place takes it over. */
-static uint32_t place_of(const burni_op *op, burn_tensor *const *in, uint32_t n_in)
+static uint32_t place_of(const burni_op *op, const void *attrs, uint32_t attrs_size,
+                         burn_tensor *const *in, uint32_t n_in)
 {
     uint64_t hash = op->index + 1;
     for (uint32_t i = 0; i < n_in && i < 2; i++) {
@@ -56,6 +81,12 @@ static uint32_t place_of(const burni_op *op, burn_tensor *const *in, uint32_t n_
             hash = burni_mix(hash, (uint64_t)t->dims[0]);
             hash = burni_mix(hash, (uint64_t)t->dims[t->rank - 1u] + (t->flags & 1u));
         }
+    }
+    /* Two calls of one op that differ in their attributes should not take turns. */
+    uint64_t word = 0;
+    for (uint32_t at = 8; at + sizeof(word) <= attrs_size && at < 32; at += sizeof(word)) {
+        memcpy(&word, (const char *)attrs + at, sizeof(word));
+        hash = burni_mix(hash, word);
     }
     return (uint32_t)(hash >> 40) % BURNI_AGAIN;
 }
@@ -72,14 +103,11 @@ static inline int same_sizes(uint32_t rank, const int64_t *a, const int64_t *b)
 
 static inline int same_input(const remembered *r, const burn_tensor *t)
 {
-    if (t == NULL || r->kind != BURN_TENSOR) {
-        return t == NULL && r->kind == BURN_ABSENT;
+    if (t == NULL) {
+        return r->head == 0;
     }
-    uint32_t contiguous = t->flags & BURNI_CONTIGUOUS;
-    return t->kind == BURN_TENSOR && t->cause == NULL && (t->flags & BURNI_MOVED) == 0 &&
-           t->dtype == r->dtype && t->rank == r->rank && contiguous == r->contiguous &&
-           same_sizes(t->rank, t->dims, r->dims) &&
-           (contiguous || same_sizes(t->rank, t->strides, r->strides));
+    return head_of(t) == r->head && t->cause == NULL && same_sizes(t->rank, t->dims, r->dims) &&
+           ((t->flags & BURNI_CONTIGUOUS) != 0 || same_sizes(t->rank, t->strides, r->strides));
 }
 
 static int matches(const burni_again *a, const burni_stream *stream, const burni_op *op,
@@ -117,7 +145,7 @@ void burni_again_learn(burni_stream *stream, const burni_emission *e, const burn
             return;
         }
     }
-    burni_again **place = &stream->again[place_of(e->op, e->in, e->n_in)];
+    burni_again **place = &stream->again[place_of(e->op, e->attrs, e->attrs_size, e->in, e->n_in)];
     if (*place == NULL) {
         *place = burni_calloc(1, sizeof(**place));
     } else {
@@ -148,11 +176,10 @@ void burni_again_learn(burni_stream *stream, const burni_emission *e, const burn
         memcpy(a->strides[i], ops->operands[i].strides, ops->operands[i].rank * sizeof(int64_t));
         a->operands[i].dims = a->dims[i];
         a->operands[i].strides = a->strides[i];
-        r->kind = t != NULL ? t->kind : (uint8_t)BURN_ABSENT;
+        r->head = t != NULL ? plain_head(t) : 0;
         if (t != NULL) {
-            r->dtype = t->dtype;
-            r->rank = t->rank;
-            r->contiguous = t->flags & BURNI_CONTIGUOUS;
+            r->numel = t->numel;
+            r->bytes = (uint64_t)t->numel * burn_dtype_size(t->dtype);
             memcpy(r->dims, t->dims, t->rank * sizeof(t->dims[0]));
             memcpy(r->strides, t->strides, t->rank * sizeof(t->strides[0]));
         }
@@ -181,19 +208,12 @@ static int make_outputs(burni_thread *thread, const burni_again *a, burn_device 
         burn_tensor *t = burni_handle_new(thread, 1);
         int made = t != NULL;
         if (made) {
-            t->dtype = r->dtype;
-            t->rank = r->rank;
-            t->flags = BURNI_CONTIGUOUS;
+            memcpy(&t->kind, &r->head, sizeof(r->head));
             t->device = device;
-            uint64_t numel = 1;
-            for (uint32_t d = 0; d < r->rank; d++) {
-                t->dims[d] = r->dims[d];
-                t->strides[d] = r->strides[d];
-                numel *= (uint64_t)r->dims[d];
-            }
-            t->numel = (int64_t)numel;
-            t->storage = burni_storage_new(thread, device->core,
-                                           numel * burn_dtype_size(r->dtype));
+            t->numel = r->numel;
+            memcpy(t->dims, r->dims, sizeof(r->dims));
+            memcpy(t->strides, r->strides, sizeof(r->strides));
+            t->storage = burni_storage_new(thread, device->core, r->bytes);
             out[j] = t;
             made = t->storage != NULL;
         }
@@ -253,7 +273,8 @@ static int32_t launch(burni_stream *stream, const burni_again *a, burni_emission
         const burn_tensor *t = i < a->n_in ? e->in[i] : e->out[i - a->n_in];
         operands[i] = a->operands[i];
         storages[i] = t != NULL ? t->storage : NULL;
-        if (t != NULL) {
+        operands[i].offset = 0;
+        if (__builtin_expect(t != NULL && t->offset != 0, 0)) {
             operands[i].offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
         }
     }
@@ -296,7 +317,9 @@ int burni_emit_again(burni_emission *e)
     burni_stream *stream = burni_stream_get(thread, device->core, NULL);
     uint32_t math = e->op->pointwise ? 0 : thread->math;
     const burni_again *a =
-        stream != NULL ? stream->again[place_of(e->op, e->in, e->n_in)] : NULL;
+        stream != NULL
+            ? stream->again[place_of(e->op, e->attrs, e->attrs_size, e->in, e->n_in)]
+            : NULL;
     if (!matches(a, stream, e->op, e->attrs, e->attrs_size, e->in, e->n_in, e->n_out, math)) {
         return 0;
     }
