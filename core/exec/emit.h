@@ -17,6 +17,11 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
                    const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
                    burn_tensor **out, uint32_t n_out);
 
+/* The short way of a `simple` op by itself, which no capture sees: dense operands of one shape,
+ * scalars. 1 when it did the call; 0: nothing was done. (emit_fast.c) */
+int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                    uint32_t n_in, burn_tensor **out);
+
 /* Runs an op's decomposition in an inner scope; outputs are fresh handles of the outer scope. */
 int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *op,
                      const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,

@@ -228,24 +228,18 @@ static int tape_wanted(const burni_thread *thread, const burni_op *op, burn_tens
 static inline burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead,
                                        const burni_fast *fast, uint32_t n_in)
 {
-    burn_tensor *t = burni_handle_new(thread, 1);
+    burn_tensor *t = burni_result_new(thread, lead->device, lead->device->core,
+                                      (uint64_t)lead->numel * fast->sizes[n_in]);
     if (t == NULL) {
         return NULL;
     }
     t->dtype = fast->operands[n_in].dtype;
     t->rank = lead->rank;
     t->flags = BURNI_CONTIGUOUS;
-    t->device = lead->device;
     t->numel = lead->numel;
     for (uint32_t d = 0; d < lead->rank; d++) {
         t->dims[d] = lead->dims[d];
         t->strides[d] = lead->strides[d];
-    }
-    t->storage =
-        burni_storage_new(thread, lead->device->core, (uint64_t)lead->numel * fast->sizes[n_in]);
-    if (t->storage == NULL) {
-        burn_release(t);
-        return NULL;
     }
     return t;
 }
@@ -297,6 +291,30 @@ static inline void launch_operands(const burni_fast *fast, burn_tensor *const *i
     operands[n_in].dims = n;
 }
 
+/* Hands the launch over. Apart, for its room on the stack. */
+__attribute__((noinline)) static int32_t append(burni_stream *stream, const burni_op *op,
+                                                const burni_fast *fast, burn_tensor *const *in,
+                                                uint32_t n_in, int64_t n,
+                                                uint64_t (*immediates)[2], const burn_tensor *t)
+{
+    const burni_thread *thread = burni_thread_current;
+    burn_operand operands[BURNI_FAST_IN + 1];
+    burni_storage *storages[BURNI_FAST_IN + 1];
+    launch_operands(fast, in, n_in, &n, immediates, operands, storages);
+    storages[n_in] = t->storage;
+    burni_launch launch = {.op = op,
+                           .resolved = fast->resolved,
+                           .n_in = n_in,
+                           .n_out = 1,
+                           .tag = thread->tag,
+                           .origin = thread->origin,
+                           .form = fast->key,
+                           .extent = n,
+                           .operands = operands,
+                           .storages = storages};
+    return burni_stream_append(stream, &launch, NULL);
+}
+
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
                     burn_tensor **out)
 {
@@ -344,21 +362,7 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
             return 1;
         }
     }
-    burn_operand operands[BURNI_FAST_IN + 1];
-    burni_storage *storages[BURNI_FAST_IN + 1];
-    launch_operands(fast, in, n_in, &n, immediates, operands, storages);
-    storages[n_in] = t->storage;
-    burni_launch launch = {.op = op,
-                           .resolved = fast->resolved,
-                           .n_in = n_in,
-                           .n_out = 1,
-                           .tag = thread->tag,
-                           .origin = thread->origin,
-                           .form = fast->key,
-                           .extent = n,
-                           .operands = operands,
-                           .storages = storages};
-    if (burni_stream_append(stream, &launch, NULL) != BURN_OK) {
+    if (append(stream, op, fast, in, n_in, n, immediates, t) != BURN_OK) {
         burn_release(t);
         return 0;
     }

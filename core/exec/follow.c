@@ -23,20 +23,34 @@ static inline int is_this(const burni_sequence *q, const burni_record *r, const 
            q->n_slots + call->n_in + call->n_out <= BURNI_SLOTS;
 }
 
-/* Writes today's inputs into the record, which waits for its turn: where they do not fit it, the
- * next call that it is writes its own. 1: they are storages of the same slots, and nobody else has
- * to do with them. */
+/* Undoes what was held for the first inputs. */
+__attribute__((noinline)) static void let_go(burni_sequence *q, const burni_record *r, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (r->slots[i] != BURNI_SLOT_NONE) {
+            burni_slot_let_go(&q->slots[r->slots[i]], 1, 0);
+        }
+    }
+}
+
+/* Writes today's inputs into the record, which waits for its turn (where they do not fit it, the
+ * next call that it is writes its own), and holds them. 1: they are storages of the same slots, and
+ * nobody else has to do with them. */
 static inline int take_inputs(burni_stream *stream, burni_sequence *q, burni_record *r,
                               const burni_form *call)
 {
+    burn_operand *operands = r->launch.operands;
+    burni_storage **storages = r->launch.storages;
+    const uint32_t *slots = r->slots;
+    burn_tensor *const *in = call->in;
     uint64_t differs = 0;
-    int fits = 1;
-    for (uint32_t i = 0; i < call->n_in && fits; i++) {
-        burn_operand *o = &r->launch.operands[i];
-        const burn_tensor *t = call->in[i];
-        if (r->slots[i] == BURNI_SLOT_NONE) {
-            if (o->kind == BURN_IMMEDIATE) {
-                memcpy(o->data, call->immediates[i], sizeof(call->immediates[i]));
+    uint32_t n = call->n_in;
+    uint32_t i = 0;
+    for (; i < n; i++) {
+        const burn_tensor *t = in[i];
+        if (slots[i] == BURNI_SLOT_NONE) {
+            if (operands[i].kind == BURN_IMMEDIATE) {
+                memcpy(operands[i].data, call->immediates[i], sizeof(call->immediates[i]));
             }
             continue;
         }
@@ -46,39 +60,49 @@ static inline int take_inputs(burni_stream *stream, burni_sequence *q, burni_rec
         if (__builtin_expect(t->offset != 0, 0)) {
             offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
         }
-        differs |= o->offset ^ offset;
-        o->offset = offset;
-        r->launch.storages[i] = s;
-        fits = (writer == stream || writer == NULL) &&
-               burni_sequence_slot_of(q, s) == r->slots[i];
+        differs |= operands[i].offset ^ offset;
+        operands[i].offset = offset;
+        storages[i] = s;
+        if ((writer != stream && writer != NULL) || burni_sequence_slot_of(q, s) != slots[i]) {
+            break;
+        }
+        burni_slot_hold(&q->slots[slots[i]], 0);
     }
     if (__builtin_expect(differs != 0, 0)) {
         r->changed = ++stream->changes;
     }
-    return fits;
+    if (__builtin_expect(i < n, 0)) {
+        let_go(q, r, i);
+    }
+    return i == n;
 }
 
-static inline int outputs_fit(const burni_sequence *q, const burni_record *r,
-                              const burni_form *call)
+static inline void take_output(burni_stream *stream, burni_sequence *q, burni_storage *s,
+                               burni_storage **place)
 {
-    int fits = 1;
-    for (uint32_t j = 0; j < call->n_out; j++) {
-        fits &= r->slots[call->n_in + j] == q->n_slots + j;
-    }
-    return fits;
+    burni_slot_hold(&q->slots[burni_sequence_own_slot(q, s)], 1);
+    atomic_store_explicit(&s->writes, 1, memory_order_relaxed);
+    atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
+    atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+    *place = s;
 }
 
-static inline void take_outputs(burni_stream *stream, burni_sequence *q, const burni_record *r,
-                                const burni_form *call)
+/* Results get the next slots: the same as the last time, or the inputs were others. */
+static inline int take_outputs(burni_stream *stream, burni_sequence *q, burni_record *r,
+                               const burni_form *call)
 {
+    uint32_t n = call->n_in;
     for (uint32_t j = 0; j < call->n_out; j++) {
-        burni_storage *s = call->out[j]->storage;
-        r->launch.storages[call->n_in + j] = s;
-        burni_slot_hold(&q->slots[burni_sequence_own_slot(q, s)], 1);
-        atomic_store_explicit(&s->writes, 1, memory_order_relaxed);
-        atomic_store_explicit(&s->writer, stream, memory_order_relaxed);
-        atomic_store_explicit(&s->state, BURNI_PENDING, memory_order_release);
+        if (r->slots[n + j] != q->n_slots + j) {
+            let_go(q, r, n);
+            return 0;
+        }
     }
+    take_output(stream, q, call->out[0]->storage, &r->launch.storages[n]);
+    for (uint32_t j = 1; j < call->n_out; j++) {
+        take_output(stream, q, call->out[j]->storage, &r->launch.storages[n + j]);
+    }
+    return 1;
 }
 
 /* It waits, and fits. */
@@ -87,12 +111,6 @@ static inline void keep(burni_stream *stream, const burni_thread *me, burni_reco
 {
     burni_sequence *q = stream->sequence;
     burni_record_take(stream, r);
-    for (uint32_t i = 0; i < call->n_in; i++) {
-        if (r->slots[i] != BURNI_SLOT_NONE) {
-            burni_slot_hold(&q->slots[r->slots[i]], 0);
-        }
-    }
-    take_outputs(stream, q, r, call);
     if (__builtin_expect(r->launch.resolved != call->resolved, 0)) {
         r->changed = ++stream->changes;
         burni_resolved_let_go(r->launch.resolved);
@@ -123,7 +141,8 @@ int burni_follow(burni_stream *stream, const burni_form *call)
     }
     stream->defers = 1; /* others may look for records */
     int locked = burni_lock_as_owner(stream, me);
-    int fits = is_this(q, r, call) && take_inputs(stream, q, r, call) && outputs_fit(q, r, call);
+    int fits = is_this(q, r, call) && take_inputs(stream, q, r, call) &&
+               take_outputs(stream, q, r, call);
     if (__builtin_expect(fits, 1)) {
         keep(stream, me, r, call);
     }
@@ -135,7 +154,9 @@ int burni_follow(burni_stream *stream, const burni_form *call)
         stream->expected = NULL;
         return 0;
     }
-    me->open_sequences |= UINT64_C(1) << stream->device->index;
+    if (!deferred) {
+        me->open_sequences |= UINT64_C(1) << stream->device->index;
+    }
     return 1;
 }
 

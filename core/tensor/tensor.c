@@ -99,7 +99,7 @@ static int scope_push(burni_thread *thread, burn_tensor *t)
     return 1;
 }
 
-burn_tensor *burni_handle_new(burni_thread *thread, int scoped)
+static inline burn_tensor *make_handle(burni_thread *thread, int scoped)
 {
     burn_tensor *t = thread->free_handles;
     if (__builtin_expect(t != NULL, 1)) {
@@ -126,6 +126,11 @@ burn_tensor *burni_handle_new(burni_thread *thread, int scoped)
         return NULL;
     }
     return t;
+}
+
+burn_tensor *burni_handle_new(burni_thread *thread, int scoped)
+{
+    return make_handle(thread, scoped);
 }
 
 void burni_scope_remove(burni_thread *thread, burn_tensor *t)
@@ -225,7 +230,8 @@ void burni_handle_free(burn_tensor *t)
 
 /* ---- storages ---------------------------------------------------------------------------- */
 
-burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *device, uint64_t bytes)
+static inline burni_storage *make_storage(burni_thread *thread, struct burni_device *device,
+                                          uint64_t bytes)
 {
     burni_storage *s = thread->free_storages;
     if (__builtin_expect(s != NULL, 1)) {
@@ -257,6 +263,27 @@ burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *devi
     s->slot = UINT32_MAX;
     s->home = thread;
     return s;
+}
+
+burni_storage *burni_storage_new(burni_thread *thread, struct burni_device *device, uint64_t bytes)
+{
+    return make_storage(thread, device, bytes);
+}
+
+burn_tensor *burni_result_new(burni_thread *thread, burn_device *device, struct burni_device *core,
+                              uint64_t bytes)
+{
+    burni_storage *s = make_storage(thread, core, bytes);
+    burn_tensor *t = s != NULL ? make_handle(thread, 1) : NULL;
+    if (__builtin_expect(t == NULL, 0)) {
+        if (s != NULL) {
+            burni_storage_free(s);
+        }
+        return NULL;
+    }
+    t->device = device;
+    t->storage = s;
+    return t;
 }
 
 void burni_storage_free(burni_storage *s)

@@ -241,6 +241,9 @@ void burni_scope_end_inside(burn_tensor *const *results, uint32_t n);
 /* A handle with refs 1, in the innermost scope (`scoped`) or in none. NULL: no memory. Fields other
  * than refs, scope_slot, node, cause, flags and device are the caller's to fill. */
 burn_tensor *burni_handle_new(burni_thread *thread, int scoped);
+/* The same for a result, on a storage of its own; NULL: no memory, and nothing is left. */
+burn_tensor *burni_result_new(burni_thread *thread, burn_device *device,
+                              struct burni_device *core, uint64_t bytes);
 /* A failed handle; never NULL (an immortal one when memory is short). Takes over no reference. */
 burn_tensor *burni_handle_failed(burni_thread *thread, burni_cause *cause);
 burn_tensor *burni_handle_fail(burni_thread *thread, int32_t code, uint64_t op,
