@@ -266,11 +266,12 @@ void burni_stream_drain(burni_stream *stream)
     drain(stream, NULL);
 }
 
-/* The owner's, and no call has come since the last cut. */
+/* The owner's, no call has come since the last cut, and what is known is still known. */
 static int is_cut(const burni_stream *stream)
 {
+    const burni_sequence *q = stream->sequence;
     return is_mine(stream) && stream->window == BURNI_WINDOW_AUTO && !stream->defers &&
-           (stream->sequence == NULL || stream->sequence->length == 0);
+           (q == NULL || (q->length == 0 && q->environment == burni_environment_on()));
 }
 
 void burni_stream_cut_for(burni_stream *stream, const burni_storage *target)

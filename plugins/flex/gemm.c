@@ -159,9 +159,7 @@ static int32_t prepare_f32(const burn_call *call, burn_prepared *out)
     batch p;
     make_batch(call, &p);
     out->flops = (uint64_t)(2 * p.count * p.g.m * p.g.n * p.g.k);
-    /* Small products need none, and taking a piece costs them dear. */
-    uint64_t bytes = batch_bytes(&p);
-    return bytes > 0 ? flex_want_workspace(out, bytes) : BURN_OK;
+    return flex_want_workspace(out, batch_bytes(&p));
 }
 
 static int32_t launch_f32(const burn_call *call)
