@@ -193,13 +193,10 @@ void burni_many_run(burni_stream *stream, const burni_batch *batch, const burni_
         burni_record *r = batch->records[steps[k].record];
         launches[k] = &r->launch;
         launches[k]->dying = 0;
-        operands[k] = r->launch.operands;
-        /* A launch binds its operands: one that will run again keeps its own as they are. */
-        if (r->kept) {
-            operands[k] = copies[k];
-            memcpy(copies[k], r->launch.operands,
-                   (r->launch.n_in + r->launch.n_out) * sizeof(copies[k][0]));
-        }
+        operands[k] = copies[k];
+        /* A launch binds its operands to memory, a record keeps its own as they are. */
+        memcpy(copies[k], r->launch.operands,
+               (r->launch.n_in + r->launch.n_out) * sizeof(copies[k][0]));
     }
     tell(launches[0], steps->many);
     burni_launch_many(stream, launches, operands, steps->many);
