@@ -40,6 +40,7 @@ int cli_ops(cli *c);
 int cli_doctor(cli *c);
 int cli_env(cli *c);
 int cli_explain(cli *c);
+int cli_plans(cli *c);
 int cli_profile(cli *c);
 int cli_inspect(cli *c);
 int cli_predict(cli *c);

@@ -26,6 +26,27 @@ typedef struct words {
     char **program;
 } words;
 
+/* A failure about an environment, with what to do about it. */
+static int fail_named(const cli *c, const burn_err *err, const char *name)
+{
+    burn_err more = BURN_ERR_INIT;
+    more.code = err->code;
+    int is_name = strchr(name, '/') == NULL;
+    if (err->code == BURN_E_NOT_FOUND && is_name) {
+        (void)snprintf(more.text, sizeof(more.text),
+                       "there is no environment '%.64s'; `burn env list` shows the others "
+                       "(%.90s)",
+                       name, err->text);
+        return cli_fail(c, &more);
+    }
+    if (err->code == BURN_E_FORMAT && is_name && strstr(err->text, "burn env clear") == NULL) {
+        (void)snprintf(more.text, sizeof(more.text),
+                       "%.120s; remove it with `burn env clear %.64s`", err->text, name);
+        return cli_fail(c, &more);
+    }
+    return cli_fail(c, err);
+}
+
 /* ---- list ------------------------------------------------------------------------------------ */
 
 static json_t *info_json(const burn_environment_info *e)
@@ -117,6 +138,15 @@ static json_t *device_json(const burn_environment_device_info *d, json_t *choice
     return o;
 }
 
+static void print_seen(const char *what, double per_second, const char *unit)
+{
+    if (per_second > 0.0) {
+        printf("%s %.1f %s", what, per_second * 1e-9, unit);
+    } else {
+        printf("%s not measured", what);
+    }
+}
+
 static void print_device(const burn_environment_device_info *d)
 {
     char hardware[sizeof(d->hardware)];
@@ -128,8 +158,11 @@ static void print_device(const burn_environment_device_info *d)
            cli_clean(hardware, sizeof(hardware), d->hardware), cli_clean(isa, sizeof(isa), d->isa),
            d->units);
     if (d->flops_f32 + d->flops_f64 + d->bytes_per_second > 0.0) {
-        printf("  seen to reach: f32 %.1f GFLOP/s, f64 %.1f GFLOP/s, copies %.1f GB/s\n",
-               d->flops_f32 * 1e-9, d->flops_f64 * 1e-9, d->bytes_per_second * 1e-9);
+        printf("  seen to reach:");
+        print_seen(" f32", d->flops_f32, "GFLOP/s");
+        print_seen(", f64", d->flops_f64, "GFLOP/s");
+        print_seen(", copies", d->bytes_per_second, "GB/s");
+        printf("\n");
     }
     if (d->n_plans > 0) {
         printf("  %u plans of calls that wait (%s)", d->n_plans,
@@ -177,7 +210,7 @@ static int show(cli *c, const words *w)
     burn_environment *env = burn_environment_open(w->name, &err);
     if (env == NULL || burn_environment_describe(env, &info, &err) != BURN_OK) {
         burn_environment_close(env);
-        return cli_fail(c, &err);
+        return fail_named(c, &err, w->name);
     }
     json_t *devices = c->json ? json_array() : NULL;
     for (uint32_t i = 0; i < info.n_devices; i++) {
@@ -262,7 +295,7 @@ static int multiply_all(const cli *c, const words *w)
                                                                         : status;
 }
 
-static uint32_t count_choices(const char *name)
+static uint32_t count_entries(const char *name, uint32_t *plans)
 {
     burn_environment_info info;
     BURN_INIT(&info, burn_environment_info);
@@ -271,6 +304,7 @@ static uint32_t count_choices(const char *name)
         (void)burn_environment_describe(env, &info, NULL);
     }
     burn_environment_close(env);
+    *plans = info.n_plans;
     return info.n_choices;
 }
 
@@ -279,7 +313,9 @@ static int prepare(cli *c, const words *w)
     if ((w->program == NULL) == (w->matmul == NULL)) {
         return cli_usage(c, "prepare by what? Write a program behind --, or give --matmul sizes");
     }
-    uint32_t before = count_choices(w->name);
+    uint32_t plans = 0;
+    uint32_t plans_before = 0;
+    uint32_t before = count_entries(w->name, &plans_before);
     int status = CLI_FINE;
     if (w->program != NULL) {
         int end = cli_program_run(c, w->program, "BURN_ENVIRONMENT", w->name);
@@ -293,13 +329,15 @@ static int prepare(cli *c, const words *w)
             return status;
         }
     }
-    uint32_t after = count_choices(w->name);
+    uint32_t after = count_entries(w->name, &plans);
     if (c->json) {
-        return cli_print_json(json_pack("{s:i, s:s, s:i, s:i}", "status", status, "name", w->name,
-                                        "choices_before", (int)before, "choices", (int)after),
-                              status);
+        json_t *o = json_pack("{s:i, s:s, s:i, s:i, s:i, s:i}", "status", status, "name", w->name,
+                              "choices_before", (int)before, "choices", (int)after,
+                              "plans_before", (int)plans_before, "plans", (int)plans);
+        return cli_print_json(o, status);
     }
-    printf("%s: %u choices, %u before\n", w->name, after, before);
+    printf("%s: %u choices (%u before), %u plans (%u before)\n", w->name, after, before, plans,
+           plans_before);
     return status;
 }
 
@@ -308,7 +346,7 @@ static int prepare(cli *c, const words *w)
 static int done(const cli *c, int32_t rc, const burn_err *err, const char *name)
 {
     if (rc != BURN_OK) {
-        return cli_fail(c, err);
+        return fail_named(c, err, name);
     }
     return c->json ? cli_print_json(json_pack("{s:s}", "name", name), CLI_FINE) : CLI_FINE;
 }
@@ -324,7 +362,8 @@ static int import_file(cli *c, const words *w)
 {
     burn_err err = BURN_ERR_INIT;
     int32_t rc = burn_environment_import(w->name, w->file, &err);
-    return done(c, rc, &err, w->name);
+    /* What is not found is the file, whatever its name is. */
+    return rc == BURN_E_NOT_FOUND ? cli_fail(c, &err) : done(c, rc, &err, w->name);
 }
 
 static int clear(cli *c, const words *w)
@@ -386,16 +425,18 @@ int cli_env(cli *c)
         return status;
     }
     if (a == NULL) {
-        return cli_usage(c, "%s%s: expected list, show, prepare, export, import or clear",
-                         name != NULL ? "there is no action " : "which action?",
-                         name != NULL ? name : "");
+        return cli_usage(c, "%s%s%s there are list, show, prepare, export, import and clear",
+                         name != NULL ? "there is no action '" : "which action?",
+                         name != NULL ? name : "", name != NULL ? "';" : "");
     }
     int given = (w.name != NULL) + (w.file != NULL);
     if (given != a->n_words) {
-        return cli_usage(c, "%s needs %s", a->name,
-                         a->n_words == 0   ? "nothing"
+        return cli_usage(c, "%s needs %s (given: %d words); `burn env list` shows the names",
+                         a->name,
+                         a->n_words == 0   ? "nothing more"
                          : a->n_words == 1 ? "the environment's name"
-                                           : "the environment's name and a file");
+                                           : "the environment's name and a file",
+                         given);
     }
     return a->run(c, &w);
 }

@@ -59,6 +59,11 @@ static const cli_command commands[] = {
      "  burn explain -- ./train --epochs 1\n"
      "  BURN_DEVICE=mock burn explain --json -- ./train > ops.json\n",
      cli_explain},
+    {"plans", "runs a program and shows the plans of its calls: groups, programs, memory, uses",
+     "  -- PROGRAM ARGS...  the program; its exit status is passed on, 128 + n for signal n.\n"
+     "                      With --json its standard output goes to standard error\n",
+     "  burn plans -- ./train --epochs 1\n",
+     cli_plans},
     {"profile", "runs a program and tells what its kernels and places spent their time on",
      "  -- PROGRAM ARGS...  the program; its exit status is passed on, 128 + n for signal n.\n"
      "                      With --json its standard output goes to standard error\n"

@@ -9,6 +9,7 @@
 #include "exec/device.h"
 #include "exec/explain.h"
 #include "exec/extension.h"
+#include "exec/plan_file.h"
 #include "exec/rows.h"
 #include "exec/stream.h"
 #include "exec/support.h"
@@ -212,6 +213,7 @@ void burn_shutdown(void)
 {
     burni_explain_finish();
     burni_check_finish();
+    burni_plan_file_finish();
     burni_environment_finish();
     for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
         burni_device_close(burni_device_at(d));

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "exec/check.h"
 #include "exec/device.h"
+#include "exec/plan_file.h"
 #include "loader/entry.h"
 #include "loader/loader.h"
 #include "tune/environment.h"
@@ -36,6 +37,7 @@ static const variable variables[] = {
     {"BURN_ENVIRONMENT_PATH", burni_place_check_option, "it is read from the environment only"},
     {"BURN_EXPLAIN", NULL, "it is read from the environment only"},
     {"BURN_LOG", burni_log_check, "call burn_log_set"},
+    {"BURN_PLANS", burni_plan_file_check, "it is read from the environment only"},
     {"BURN_PLUGIN_PATH", NULL, "it is read from the environment only"},
     {"BURN_PROFILE", NULL, "call burn_profile_begin"},
     {"BURN_THREADS", burni_loader_check_threads, NULL},

@@ -88,50 +88,19 @@ int32_t burn_plan_at(burn_device *device, uint32_t i, burn_plan_info *out, burn_
                               device->core->name);
 }
 
-static void print_plan(burni_printer *p, uint32_t i, const burn_plan_info *info)
-{
-    burni_print(p,
-                "plan %u: %u calls in %u launches (%u groups of %u calls), used %" PRIu64
-                " times again\n",
-                i, info->n_calls, info->n_launches, info->n_groups, info->n_fused, info->hits);
-    burni_print(p,
-                "  memory: bound %" PRIu64 ", peak %" PRIu64 ", each value apart %" PRIu64
-                ", largest value %" PRIu64 "\n",
-                info->live_bytes, info->peak_bytes, info->apart_bytes, info->largest);
-    if (info->piece_bytes > 0) {
-        burni_print(p,
-                    "  one piece of %" PRIu64 " (bound %" PRIu64
-                    ") for %u values, %u more in the place of an input\n",
-                    info->piece_bytes, info->piece_bound, info->n_places, info->n_reused);
-    } else {
-        burni_print(p, "  no common piece: it would not need less\n");
-    }
-}
-
 size_t burn_plan_text(burn_device *device, char *text, size_t size)
 {
     burni_printer p = {text, text != NULL ? size : 0, 0};
-    burn_plan_totals totals;
-    burn_plan_info info;
-    BURN_INIT(&totals, burn_plan_totals);
-    BURN_INIT(&info, burn_plan_info);
     if (text != NULL && size > 0) {
         text[0] = '\0';
     }
-    if (burn_plan_report(device, &totals, NULL) != BURN_OK) {
-        return 0;
-    }
-    burni_print(&p,
-                "%s: %u plans kept, %" PRIu64 " made, %" PRIu64 " runs by one that was there; "
-                "%" PRIu64 " launches, %" PRIu64 " calls dropped\n",
-                burn_device_name(device), totals.n_plans, totals.made, totals.hits,
-                totals.launches, totals.dropped);
-    if (totals.found + totals.refused > 0) {
-        burni_print(&p, "environment: %" PRIu64 " plans found, %" PRIu64 " refused\n",
-                    totals.found, totals.refused);
-    }
-    for (uint32_t i = 0; burn_plan_at(device, i, &info, NULL) == BURN_OK; i++) {
-        print_plan(&p, i, &info);
+    burni_stream *stream = device != NULL ? stream_of(device) : NULL;
+    if (stream != NULL) {
+        int locked = burni_stream_lock(stream);
+        burni_plans_print(stream, &p);
+        burni_stream_unlock(stream, locked);
+    } else if (device != NULL) {
+        burni_print(&p, "%s: this thread has made no calls\n", burn_device_name(device));
     }
     return p.used;
 }

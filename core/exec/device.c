@@ -16,6 +16,7 @@
 #include "exec/explain.h"
 #include "exec/extension.h"
 #include "exec/fault.h"
+#include "exec/plan_file.h"
 #include "exec/profile.h"
 #include "exec/rows.h"
 #include "exec/tuner.h"
@@ -350,6 +351,9 @@ static int32_t read_modes(burn_err *err)
     }
     if (rc == BURN_OK) {
         rc = burni_check_start(err);
+    }
+    if (rc == BURN_OK) {
+        rc = burni_plan_file_start(err);
     }
     if (rc == BURN_OK) {
         rc = burni_profile_start(err);

@@ -10,6 +10,7 @@
 #ifndef BURN_CORE_EXEC_PLAN_H
 #define BURN_CORE_EXEC_PLAN_H
 
+#include "base/printer.h"
 #include "exec/record.h"
 
 struct burn_plan_info;
@@ -40,6 +41,8 @@ void burni_plan_free(burni_plan *plan);
 int burni_plan_describe(const burni_stream *stream, uint32_t i, struct burn_plan_info *out);
 /* Counts what was made, used again, found and refused; the number of the one used last. */
 uint32_t burni_plans_count(const burni_stream *stream, struct burn_plan_totals *out);
+/* All of what the stream keeps, as lines of text: sizes, groups and their programs. */
+void burni_plans_print(const burni_stream *stream, burni_printer *p);
 /* Tells which records' results a run writes: not those of a group that nobody else needs. */
 void burni_plan_writes(const burni_plan *plan, uint8_t *written);
 /* 1: all its groups have run as one, the last time that they did. */

@@ -50,10 +50,15 @@ static void forget_all(burni_stream *stream)
     }
 }
 
-int burni_plan_describe(const burni_stream *stream, uint32_t i, burn_plan_info *out)
+const burni_plan *burni_plan_kept(const burni_stream *stream, uint32_t i)
 {
     const struct burni_plans *p = stream->plans;
-    const burni_plan *plan = p != NULL && i < p->n ? p->plans[i] : NULL;
+    return p != NULL && i < p->n ? p->plans[i] : NULL;
+}
+
+int burni_plan_describe(const burni_stream *stream, uint32_t i, burn_plan_info *out)
+{
+    const burni_plan *plan = burni_plan_kept(stream, i);
     if (plan == NULL) {
         return 0;
     }

@@ -24,4 +24,7 @@ struct burni_plan {
     burni_step steps[];
 };
 
+/* Plan i of those that the stream keeps, or NULL. */
+const burni_plan *burni_plan_kept(const burni_stream *stream, uint32_t i);
+
 #endif /* BURN_CORE_EXEC_PLAN_PRIVATE_H */

@@ -108,4 +108,7 @@ enum { FLEX_IMM = 1, FLEX_OPT = 2 };
 /* Work below this many elements stays on the calling thread. */
 #define FLEX_GRAIN 32768
 
+/* What is wrong with the option FLEX_GEMM, if anything (gemm_blas.c). [any] */
+int32_t flex_blas_check(const char *option, burn_err *err);
+
 #endif /* BURN_PLUGINS_FLEX_FLEX_H */

@@ -29,6 +29,17 @@ static sgemm_fn sgemm;
 static dgemm_fn dgemm;
 static int wanted;
 
+int32_t flex_blas_check(const char *option, burn_err *err)
+{
+    if (option == NULL || option[0] == '\0' || strcmp(option, "own") == 0 ||
+        strcmp(option, "openblas") == 0) {
+        return BURN_OK;
+    }
+    return flex_fail(err, BURN_E_INVALID,
+                     "flex: FLEX_GEMM=%.40s is not known; use openblas, or own, which is usual",
+                     option);
+}
+
 static void read_option(void)
 {
     const char *option = flex_host->option("FLEX_GEMM");

@@ -75,7 +75,8 @@ const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t ho
         return NULL;
     }
     flex_host = host;
-    if (flex_isa_init(host->option("FLEX_ISA"), err) != BURN_OK) {
+    if (flex_isa_init(host->option("FLEX_ISA"), err) != BURN_OK ||
+        flex_blas_check(host->option("FLEX_GEMM"), err) != BURN_OK) {
         return NULL;
     }
     flex_kernels_init();

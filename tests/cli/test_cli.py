@@ -18,8 +18,8 @@ import unittest
 import zlib
 
 BURN, MAKE_MODEL, MNIST = sys.argv[1:4]
-COMMANDS = ["devices", "plugins", "ops", "doctor", "explain", "profile", "inspect", "predict",
-            "new"]
+COMMANDS = ["devices", "plugins", "ops", "doctor", "explain", "plans", "profile", "inspect",
+            "predict", "new"]
 SIZE = 28
 
 

@@ -150,6 +150,32 @@ class Env(unittest.TestCase):
         self.assertEqual([p.wait(60) for p in processes], [0, 0, 0])
         self.assertEqual(self.burn("show", "lab")["choices"], 3)
 
+    def test_plans_of_a_loop_are_found_by_the_next_run(self):
+        for made, found in ((1, ""), (0, "environment: 1 plans found, 0 refused")):
+            done = self.call(BURN, "plans", "--", PROGRAM, "loop", BURN_ENVIRONMENT="lab")
+            text = done.stdout.decode()
+            self.assertIn(f"1 plans kept, {made} made", text)
+            self.assertIn(found, text)
+        only, = self.burn("list")["environments"]
+        self.assertEqual(only["plans"], 1)
+        shown = self.call(BURN, "env", "show", "lab").stdout.decode()
+        self.assertRegex(shown, r"  1 plans of calls that wait \(\d+ bytes\)\n")
+
+    def test_what_is_not_there_is_told_with_what_is(self):
+        for action in (["show"], ["clear"], ["export"]):
+            more = [str(self.root / "file")] if action == ["export"] else []
+            done = self.call(BURN, "env", *action, "nothing", *more, status=1)
+            self.assertIn(b"there is no environment 'nothing'; `burn env list`", done.stderr)
+        done = self.call(BURN, "env", "import", "nothing", self.root / "nothing", status=1)
+        self.assertNotIn(b"there is no environment", done.stderr)
+        self.prepare("bad")
+        (self.folder / "bad.benv").write_bytes(b"damaged")
+        done = self.call(BURN, "env", "show", "bad", status=1)
+        self.assertIn(b"offset 0", done.stderr)
+        self.assertIn(b"remove it with `burn env clear bad`", done.stderr)
+        done = self.call(BURN, "env", "shwo", status=2)
+        self.assertIn(b"there is no action 'shwo'; there are list, show", done.stderr)
+
     def test_wrong_use(self):
         for args in ((), ("fly",), ("show",), ("list", "x"), ("export", "lab"),
                      ("prepare", "lab"), ("prepare", "lab", "--matmul", "3x4"),

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 BURN, PROGRAM, STUB = sys.argv[1:4]
-VARIABLES = ("BURN_LOG", "BURN_CHECK", "BURN_EXPLAIN", "BURN_WINDOW", "BURN_THREADS")
+VARIABLES = ("BURN_LOG", "BURN_CHECK", "BURN_EXPLAIN", "BURN_PLANS", "BURN_WINDOW", "BURN_THREADS")
 
 
 def call(*args, env=None):
@@ -26,6 +26,54 @@ def call(*args, env=None):
     environment = {k: v for k, v in environment.items() if v is not None}
     return subprocess.run([*map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=environment, timeout=60, check=False)
+
+
+class Plans(unittest.TestCase):
+    def plans(self, *args, device="flex", status=0, **env):
+        done = call(BURN, "plans", "--json", "--", PROGRAM, *args,
+                    env={"BURN_DEVICE": device, **env})
+        self.assertEqual(done.returncode, status, done)
+        return json.loads(done.stdout)["processes"]
+
+    def test_a_loop_has_a_plan_with_its_program(self):
+        process, = self.plans("loop")
+        self.assertIn("flex:0: 1 plans kept, 1 made, 3 runs by one that was there",
+                      process["text"])
+        self.assertIn("3 calls in 1 launches (1 groups of 3 calls), used 3 times again",
+                      process["text"])
+        self.assertRegex(process["text"], r"3 calls as one by flex\.fused.*:\n    in0 f32")
+        self.assertRegex(process["text"], r"memory: bound \d+, peak \d+")
+        self.assertIn("= relu ", process["text"])
+        text = call(BURN, "plans", "--", PROGRAM, "loop", env={"BURN_DEVICE": "flex"})
+        self.assertIn(b"40\nprocess ", text.stdout)
+        self.assertIn(b"= relu ", text.stdout)
+
+    def test_without_a_row_there_are_no_groups(self):
+        process, = self.plans("loop", device="mock")
+        self.assertIn("3 calls in 3 launches (0 groups of 0 calls)", process["text"])
+        process, = self.plans("loop", BURN_WINDOW="1")
+        self.assertIn("flex:0: 0 plans kept, 0 made", process["text"])
+
+    def test_how_the_program_ends_is_passed_on(self):
+        self.assertEqual(len(self.plans("7", status=7)), 1)
+        self.assertEqual(self.plans("crash", status=137), [])
+        self.assertEqual(len(self.plans("fork")), 1)
+        done = call(BURN, "plans", "--", "/nothing/there")
+        self.assertEqual(done.returncode, 127, done)
+        self.assertEqual(call(BURN, "plans").returncode, 2)
+
+    def test_a_folder_that_is_none_is_told(self):
+        done = call(PROGRAM, env={"BURN_PLANS": "here"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b'BURN_PLANS="here": not an absolute folder', done.stderr)
+
+    def test_an_unknown_value_of_an_option_of_flex_is_told(self):
+        done = call(BURN, "doctor", "--json", env={"BURN_FLEX_GEMM": "mkl"})
+        flex, = [p for p in json.loads(done.stdout)["plugins"] if p["id"] == "flex"]
+        self.assertIn("FLEX_GEMM=mkl is not known; use openblas, or own", json.dumps(flex))
+        for value in ("own", "openblas", ""):
+            done = call(PROGRAM, env={"BURN_FLEX_GEMM": value, "BURN_DEVICE": "flex"})
+            self.assertEqual(done.returncode, 0, done)
 
 
 class Explain(unittest.TestCase):
