@@ -140,10 +140,11 @@ static void one_part(const part_job *job, int64_t part)
     int64_t at = part % r->parts * PART;
     int64_t end = r->n_red - at < PART ? r->n_red : at + PART;
     int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
-    flex_acc *acc = &r->part_acc[part - job->first];
-    flex_acc_start(acc, job->kind, job->shifts[o]);
+    flex_acc acc; /* neighbours in part_acc share lines, which another thread may write */
+    flex_acc_start(&acc, job->kind, job->shifts[o]);
     flex_fold_fn fold = flex_fold_of(r->how.dtype, job->kind);
-    fold_range(r, r->data + offset * (int64_t)r->size, at, end, fold, acc);
+    fold_range(r, r->data + offset * (int64_t)r->size, at, end, fold, &acc);
+    r->part_acc[part - job->first] = acc;
 }
 
 static void part_task(void *ctx, uint32_t task)
