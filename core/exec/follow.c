@@ -123,6 +123,7 @@ static inline void keep(burni_stream *stream, const burni_thread *me, burni_reco
     for (uint32_t i = 0; i < r->n_fresh; i++) {
         burni_sequence_add_size(q, r->fresh[i]);
     }
+    stream->n_followed++;
     q->chain = r->chain;
     q->length++;
     stream->records[stream->n_records++] = r;

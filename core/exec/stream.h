@@ -118,6 +118,7 @@ typedef struct burni_stream {
     uint64_t at;     /* while records run: which one, counted on from n_past and 1; else 0 */
     uint64_t n_dropped; /* records that never ran */
     uint64_t n_launched;
+    uint64_t n_followed; /* calls that were what was expected (follow.c) */
     uint64_t n_forms; /* that emit_again.c has numbered */
     uint64_t changes; /* of records: how often one was written other than it was */
     struct burni_stream *next;
