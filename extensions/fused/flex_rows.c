@@ -56,11 +56,11 @@ static int64_t count_of(const burn_operand *x)
     return n;
 }
 
-/* Asks memory for what will be read soon; beyond the end of an array this does nothing. */
-static void fetch(const float *from, int64_t n)
+/* Asks memory for elements first .. first + n - 1; beyond the end of an array this does nothing. */
+static void fetch(const void *array, int64_t first, int64_t n)
 {
-    for (int64_t k = 0; k < n; k += 16) {
-        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)k * sizeof(float)));
+    for (int64_t k = first; k < first + n; k += 16) {
+        __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)k * sizeof(float)));
     }
 }
 
@@ -184,8 +184,8 @@ static void BURN_CALL swiglu_far_range(void *user, int64_t begin, int64_t end)
     _Alignas(4096) float made[STREAM_TILE];
     for (int64_t k = begin; k < end; k += STREAM_TILE) {
         int64_t n = end - k < STREAM_TILE ? end - k : STREAM_TILE;
-        fetch((const float *)p->in[0] + k + STREAM_TILE, STREAM_TILE);
-        fetch((const float *)p->in[1] + k + STREAM_TILE, STREAM_TILE);
+        fetch(p->in[0], k + STREAM_TILE, STREAM_TILE);
+        fetch(p->in[1], k + STREAM_TILE, STREAM_TILE);
         p->loops->swiglu(made, (const float *)p->in[0] + k, (const float *)p->in[1] + k, n);
         p->loops->stream((float *)p->out[0] + k, made, n);
     }
