@@ -185,6 +185,7 @@ void burni_many_run(burni_stream *stream, const burni_batch *batch, const burni_
     burni_launch *launches[BURNI_MANY];
     if (run_apart(stream, batch, steps)) {
         for (uint32_t k = 0; k < steps->many; k++) {
+            burni_stream_runs(stream, steps[k].record);
             burni_record_run(stream, batch->slots, batch->records[steps[k].record]);
         }
         return;
