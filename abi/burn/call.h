@@ -98,10 +98,6 @@ typedef struct burn_fault {
  */
 typedef int32_t(BURN_CALL *burn_launch_fn)(const burn_call *call);
 
-/* The same for an array of calls, `stride` bytes apart. [queue] */
-typedef int32_t(BURN_CALL *burn_launch_many_fn)(const burn_call *calls, uint32_t n_calls,
-                                                uint32_t stride);
-
 /* Call `i` of an array of calls. */
 static inline const burn_call *burn_call_at(const burn_call *calls, uint32_t i, uint32_t stride)
 {

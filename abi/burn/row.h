@@ -93,15 +93,30 @@ typedef struct burn_row {
     void(BURN_CALL *release)(const void *state);
     int32_t(BURN_CALL *prepack)(const burn_call *call, uint32_t operand, void *out);
     burn_launch_fn launch;
-    /*
-     * Optional: several calls of this row in one go, such as the updates of a model's parameters.
-     * None writes what another one touches; each has its own operands, attributes, state and, with
-     * BURN_ROW_FAULTS, fault word. Does what `launch` would do for each, or nothing: after another
-     * answer than BURN_OK the core launches them one by one. Not asked where a workspace is wanted.
-     * [queue]
-     */
-    burn_launch_many_fn launch_many;
 } burn_row;
+
+/*
+ * What a backend may offer as the option BURN_MANY of its plugin (burn_plugin.extension): kernels
+ * that take several calls of one row in one go, such as the updates of a model's parameters. They
+ * are found by the row's launch function. The calls come in an array, `stride` bytes apart; none
+ * writes what another one touches, and each has its own operands, attributes, state and, with
+ * BURN_ROW_FAULTS, fault word. Does what `launch` would do for each, or nothing: after another
+ * answer than BURN_OK the core launches them one by one. Not asked where a workspace is wanted.
+ */
+#define BURN_MANY "burn.many/1"
+typedef struct burn_many_kernel {
+    burn_launch_fn launch; /* of the rows that it serves */
+    int32_t(BURN_CALL *launch_many)(const burn_call *calls, uint32_t n_calls,
+                                    uint32_t stride); /* [queue] */
+} burn_many_kernel;
+
+typedef struct burn_many {
+    uint32_t struct_size;
+    uint32_t n_kernels;
+    uint32_t kernel_stride;
+    uint32_t zero;
+    const burn_many_kernel *kernels;
+} burn_many;
 
 /* Facts beside dtypes, layouts, ranks, presence, math mode and attributes, which are always in. */
 enum { BURN_FACT_DIMS = 1 };

@@ -137,6 +137,15 @@ static const burn_profile_clock *clock_of(const burn_plugin *plugin)
     return fine ? clock : NULL;
 }
 
+/* Kernels that take many calls of a row at once. */
+static const burn_many *many_of(const burn_plugin *plugin)
+{
+    const burn_many *many = plugin->extension != NULL ? plugin->extension(BURN_MANY) : NULL;
+    int fine = many != NULL && many->struct_size >= sizeof(*many) && many->kernels != NULL &&
+               many->kernel_stride >= sizeof(burn_many_kernel);
+    return fine ? many : NULL;
+}
+
 static const burn_service *service_of(const burni_device *device)
 {
     char id[80];
@@ -203,6 +212,7 @@ static int32_t start(burni_device *device, const char *options, burn_err *err)
         device->synchronous = (device->limits.flags & BURN_LIMIT_SYNCHRONOUS) != 0;
         device->host_memory = (device->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0;
         device->clock = clock_of(device->plugin);
+    device->many = many_of(device->plugin);
         device->service = service_of(device);
         rc = make_pool(device, err);
     }

@@ -24,6 +24,7 @@ typedef struct burni_device {
     const burn_plugin *plugin;
     burn_backend_device *handle;
     const burn_profile_clock *clock; /* NULL: the backend offers none */
+    const burn_many *many;           /* NULL: likewise */
     const burn_service *service;     /* what extensions' kernels may use; NULL: nothing */
     burn_limits limits;
     int synchronous;

@@ -597,6 +597,7 @@ typedef struct many {
     uint32_t n_vars;
     uint32_t done; /* the kernels have been launched */
     uint32_t zero;
+    const burn_many_kernel *kernel;
     const burni_launch *launches[BURNI_MANY];
     burn_operand *operands[BURNI_MANY];
     burni_storage *vars[BURNI_MANY * BURNI_MANY_OPERANDS];
@@ -651,9 +652,8 @@ static int32_t launch_kernels(burni_stream *stream, many *m, burn_err *err)
         fill_call(stream, m->launches[k], m->operands[k], &calls[k]);
         calls[k].fault = m->words[k].kind != BURN_ABSENT ? &m->words[k] : NULL;
     }
-    const burn_row *row = m->launches[0]->resolved->row;
-    return burni_stream_said(stream, row->name,
-                             row->launch_many(calls, m->n, (uint32_t)sizeof(calls[0])), err);
+    return burni_stream_said(stream, m->launches[0]->resolved->row->name,
+                             m->kernel->launch_many(calls, m->n, (uint32_t)sizeof(calls[0])), err);
 }
 
 static int32_t launch_bound_many(burni_stream *stream, many *m, burn_err *err)
@@ -678,14 +678,15 @@ static int32_t launch_bound_many(burni_stream *stream, many *m, burn_err *err)
     return rc;
 }
 
-void burni_launch_many(burni_stream *stream, burni_launch *const *launches,
-                       burn_operand *const *operands, uint32_t n)
+void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
+                       burni_launch *const *launches, burn_operand *const *operands, uint32_t n)
 {
     many m;
     burn_err err;
     m.n = 0;
     m.n_vars = 0;
     m.done = 0;
+    m.kernel = kernel;
     for (uint32_t k = 0; k < n; k++) {
         join_many(stream, launches[k], operands[k], &m);
     }

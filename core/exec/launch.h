@@ -19,15 +19,15 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
 /* The same, but a failure is the answer, and the outputs are as before: nothing is marked. What may
  * be overwritten are inputs that lie as an output does, element by element. */
 int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands);
-/* As many launches of one row as a row takes in one go (burn_row.launch_many). */
+/* As many launches of one row as are run in one go (burn_many). */
 enum { BURNI_MANY = 32, BURNI_MANY_OPERANDS = 12 };
 /*
- * burni_launch_run of each of up to BURNI_MANY launches of a row that takes many, at once where
- * that can be: those that fail do so alone. None writes what another one touches, their outputs
- * have memory, and none has more than BURNI_MANY_OPERANDS operands. `operands` as theirs above.
+ * burni_launch_run of each of up to BURNI_MANY launches of a row that the kernel serves, at once
+ * where that can be: those that fail do so alone. None writes what another one touches, their
+ * outputs have memory, and none has more than BURNI_MANY_OPERANDS operands. `operands` as theirs above.
  */
-void burni_launch_many(burni_stream *stream, burni_launch *const *launches,
-                       burn_operand *const *operands, uint32_t n);
+void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
+                       burni_launch *const *launches, burn_operand *const *operands, uint32_t n);
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);

@@ -29,12 +29,27 @@ static int only_overwrites(const burn_op_def *d)
     return d->effect == BURN_EFFECT_STATE && seen == d->n_out;
 }
 
-/* The row that takes the step's call with others; NULL: none does. */
-static const burn_row *row_for_many(const burni_batch *batch, const burni_step *step)
+/* What takes many calls of the row; NULL: nothing does. */
+static const burn_many_kernel *kernel_of(const burni_stream *stream, const burn_row *row)
+{
+    const burn_many *many = stream->device->many;
+    for (uint32_t k = 0; many != NULL && row != NULL && k < many->n_kernels; k++) {
+        const char *at = (const char *)many->kernels + (size_t)k * many->kernel_stride;
+        const burn_many_kernel *kernel = (const burn_many_kernel *)(const void *)at;
+        if (kernel->launch == row->launch && kernel->launch_many != NULL) {
+            return kernel;
+        }
+    }
+    return NULL;
+}
+
+/* The row whose kernel takes the step's call with others; NULL: none does. */
+static const burn_row *row_for_many(const burni_stream *stream, const burni_batch *batch,
+                                    const burni_step *step)
 {
     const burni_launch *launch = &batch->records[step->record]->launch;
     const burn_row *row = launch->resolved->row;
-    int fits = step->group == NULL && row != NULL && row->launch_many != NULL &&
+    int fits = step->group == NULL && kernel_of(stream, row) != NULL &&
                launch->resolved->workspace_bytes == 0 && launch->resolved->copy_mask == 0 &&
                launch->n_in + launch->n_out <= BURNI_MANY_OPERANDS &&
                only_overwrites(&launch->op->def);
@@ -83,10 +98,10 @@ static int step_apart(const burni_batch *batch, const burni_step *step, const bu
 /* ---- gathering ------------------------------------------------------------------------------- */
 
 /* From step `first` on: which steps join it, as many as there may be. Returns their number. */
-static uint32_t find_others(const burni_batch *batch, const burni_step *steps, uint32_t first,
-                            uint32_t n, uint32_t *found)
+static uint32_t find_others(const burni_stream *stream, const burni_batch *batch,
+                            const burni_step *steps, uint32_t first, uint32_t n, uint32_t *found)
 {
-    const burn_row *row = row_for_many(batch, &steps[first]);
+    const burn_row *row = row_for_many(stream, batch, &steps[first]);
     uint32_t count = 1;
     found[0] = first;
     for (uint32_t k = first + 1; row != NULL && k < n && count < BURNI_MANY; k++) {
@@ -97,7 +112,7 @@ static uint32_t find_others(const burni_batch *batch, const burni_step *steps, u
         if (!fine) {
             break;
         }
-        if (row_for_many(batch, &steps[k]) == row) {
+        if (row_for_many(stream, batch, &steps[k]) == row) {
             found[count++] = k;
         }
     }
@@ -121,7 +136,8 @@ static uint32_t move_together(burni_step *steps, const uint32_t *found, uint32_t
     return to;
 }
 
-void burni_many_gather(const burni_batch *batch, burni_step *steps, uint32_t n)
+void burni_many_gather(const burni_stream *stream, const burni_batch *batch, burni_step *steps,
+                       uint32_t n)
 {
     uint32_t found[BURNI_MANY];
     uint32_t k = 0;
@@ -130,7 +146,7 @@ void burni_many_gather(const burni_batch *batch, burni_step *steps, uint32_t n)
             k += steps[k].many;
             continue;
         }
-        uint32_t count = find_others(batch, steps, k, n, found);
+        uint32_t count = find_others(stream, batch, steps, k, n, found);
         if (count == 1) {
             k++;
             continue;
@@ -168,8 +184,7 @@ static int run_apart(const burni_stream *stream, const burni_batch *batch,
 {
     const burn_row *row = batch->records[steps->record]->launch.resolved->row;
     const uint32_t singly = BURNI_WAY_MEASURED | BURNI_WAY_DRY;
-    int apart_is_wanted = row == NULL || row->launch_many == NULL ||
-                          (burni_stream_way(stream) & singly) != 0;
+    int apart_is_wanted = (burni_stream_way(stream) & singly) != 0;
     for (uint32_t k = 0; k < steps->many; k++) {
         const burni_launch *launch = &batch->records[steps[k].record]->launch;
         apart_is_wanted |= launch->resolved->row != row || launch->check != NULL ||
@@ -183,7 +198,9 @@ void burni_many_run(burni_stream *stream, const burni_batch *batch, const burni_
     burn_operand copies[BURNI_MANY][BURNI_MANY_OPERANDS];
     burn_operand *operands[BURNI_MANY];
     burni_launch *launches[BURNI_MANY];
-    if (run_apart(stream, batch, steps)) {
+    const burn_many_kernel *kernel =
+        kernel_of(stream, batch->records[steps->record]->launch.resolved->row);
+    if (kernel == NULL || run_apart(stream, batch, steps)) {
         for (uint32_t k = 0; k < steps->many; k++) {
             burni_stream_runs(stream, steps[k].record);
             burni_record_run(stream, batch->slots, batch->records[steps[k].record]);
@@ -200,7 +217,7 @@ void burni_many_run(burni_stream *stream, const burni_batch *batch, const burni_
                (r->launch.n_in + r->launch.n_out) * sizeof(copies[k][0]));
     }
     tell(launches[0], steps->many);
-    burni_launch_many(stream, launches, operands, steps->many);
+    burni_launch_many(stream, kernel, launches, operands, steps->many);
     for (uint32_t k = 0; k < steps->many; k++) {
         burni_record_done(batch->slots, batch->records[steps[k].record]);
     }

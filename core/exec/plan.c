@@ -660,7 +660,7 @@ burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, cons
         for (uint32_t k = 0; k < n_groups; k++) {
             add_steps(&g, plan, order[k]);
         }
-        burni_many_gather(batch, plan->steps, plan->n_steps);
+        burni_many_gather(stream, batch, plan->steps, plan->n_steps);
         plan->n_records = batch->n;
         plan->rows_version = version;
         plan->needs_all = memchr(needed, 0, batch->n) == NULL;

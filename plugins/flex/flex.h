@@ -94,13 +94,10 @@ enum { FLEX_IMM = 1, FLEX_OPT = 2 };
                         BURN_ROW_INDEX64)
 /* A row without prepare: op id, slot array, extra flags, in-place mask, stable name, launch. */
 #define FLEX_ROW(op, slots, extra, in_place, name, launch) \
-    FLEX_ROW_MANY(op, slots, extra, in_place, name, launch, NULL)
-/* The same with a function for many calls at once. */
-#define FLEX_ROW_MANY(op, slots, extra, in_place, name, launch, many) \
     { (uint32_t)sizeof(burn_row), FLEX_ROW_FLAGS | (extra), (op), 1, 1, 0, \
       (uint16_t)(sizeof(slots) / sizeof((slots)[0])), (uint32_t)sizeof(burn_slot), (in_place), \
       (slots), (name), 1, 0, NULL, (uint32_t)sizeof(burn_guard), 0, 0, NULL, NULL, NULL, NULL, \
-      (launch), (many) }
+      (launch) }
 /* clang-format on */
 
 #define FLEX_COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))

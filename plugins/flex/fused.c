@@ -70,7 +70,7 @@ _Static_assert(FLEX_COUNT(slots) == BURN_MAX_OPERANDS, "a slot for each operand"
 #define ROW(flags, facts, priority, name, prepare) \
     { (uint32_t)sizeof(burn_row), (flags), BURN_OP_FUSED, 1, 1, (priority), \
       (uint16_t)FLEX_COUNT(slots), (uint32_t)sizeof(burn_slot), 0, slots, (name), 1, 0, NULL, \
-      (uint32_t)sizeof(burn_guard), 0, (facts), NULL, (prepare), release, NULL, launch, NULL }
+      (uint32_t)sizeof(burn_guard), 0, (facts), NULL, (prepare), release, NULL, launch }
 #define ONE_SHAPE (FLEX_ROW_FLAGS & ~(uint32_t)BURN_ROW_ANY_DIMS)
 const burn_row flex_rows_fused[] = {
     ROW(FLEX_ROW_FLAGS, 0, 2, "flex.fused", prepare_sure),

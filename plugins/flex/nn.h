@@ -22,7 +22,7 @@
       (op_id), 1, 1, 0, (uint16_t)FLEX_COUNT(slot_table), (uint32_t)sizeof(burn_slot), 0, \
       (slot_table), (row_name), 1, 0, NULL, (uint32_t)sizeof(burn_guard), 0, BURN_FACT_DIMS, \
       NULL, (prepare_fn), \
-      NULL, NULL, (launch_fn), NULL }
+      NULL, NULL, (launch_fn) }
 /* The same for a candidate: it is taken only when the tuner found it faster. */
 #define FLEX_ROW_CANDIDATE(op_id, slot_table, row_name, check_fn, prepare_fn, launch_fn) \
     { (uint32_t)sizeof(burn_row), (FLEX_ROW_FLAGS & ~(uint32_t)BURN_ROW_ANY_DIMS) | \
@@ -30,7 +30,7 @@
       (op_id), 1, 1, -10, (uint16_t)FLEX_COUNT(slot_table), (uint32_t)sizeof(burn_slot), 0, \
       (slot_table), (row_name), 1, 0, NULL, (uint32_t)sizeof(burn_guard), 0, BURN_FACT_DIMS, \
       (check_fn), (prepare_fn), \
-      NULL, NULL, (launch_fn), NULL }
+      NULL, NULL, (launch_fn) }
 /* clang-format on */
 
 static inline int64_t flex_min(int64_t a, int64_t b)

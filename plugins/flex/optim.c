@@ -223,10 +223,17 @@ static const burn_slot adam_slots[] = {
 
 /* clang-format off */
 const burn_row flex_rows_optim[] = {
-    FLEX_ROW_MANY(BURN_OP_SGD_STEP, sgd_slots, 0, 0, "flex.sgd_step", launch_sgd,
-                  launch_many_sgd),
-    FLEX_ROW_MANY(BURN_OP_ADAM_STEP, adam_slots, 0, 0, "flex.adam_step", launch_adam,
-                  launch_many_adam),
+    FLEX_ROW(BURN_OP_SGD_STEP, sgd_slots, 0, 0, "flex.sgd_step", launch_sgd),
+    FLEX_ROW(BURN_OP_ADAM_STEP, adam_slots, 0, 0, "flex.adam_step", launch_adam),
 };
 /* clang-format on */
 const uint32_t flex_rows_optim_count = FLEX_COUNT(flex_rows_optim);
+
+static const burn_many_kernel many_kernels[] = {
+    {launch_sgd, launch_many_sgd},
+    {launch_adam, launch_many_adam},
+};
+const burn_many flex_many = {
+    (uint32_t)sizeof(burn_many), FLEX_COUNT(many_kernels), (uint32_t)sizeof(burn_many_kernel), 0,
+    many_kernels,
+};

@@ -34,4 +34,7 @@
 FLEX_FOREACH_ROWS(FLEX_DECLARE_ROWS)
 #undef FLEX_DECLARE_ROWS
 
+/* Kernels that take many calls at once (optim.c). */
+extern const burn_many flex_many;
+
 #endif /* BURN_PLUGINS_FLEX_ROWS_H */

@@ -10,6 +10,7 @@
 
 #include "flex.h"
 #include "gemm.h"
+#include "rows.h"
 #include "isa.h"
 #include "nn.h"
 
@@ -137,5 +138,8 @@ void flex_service_init(void)
 
 const void *BURN_CALL flex_service(const char *id)
 {
+    if (id != NULL && strcmp(id, BURN_MANY) == 0) {
+        return &flex_many;
+    }
     return id != NULL && strcmp(id, BURN_FLEX_KERNEL_ID) == 0 ? &table : NULL;
 }

@@ -36,12 +36,9 @@
 
 /* A row for revision 1 of an op, without guards, check or prepare. `slots` is an array. */
 #define BURN_ROW(op, name, flags, slots, launch)                                                   \
-    BURN_ROW_MANY(op, name, flags, slots, launch, NULL)
-/* The same with a function for many calls at once (burn_row.launch_many). */
-#define BURN_ROW_MANY(op, name, flags, slots, launch, many)                                        \
     { (uint32_t)sizeof(burn_row), (flags), (op), 1, 1, 0, (uint16_t)BURN_COUNT(slots),             \
       (uint32_t)sizeof(burn_slot), 0, (slots), (name), 1, 0, NULL, 0, 0, 0, NULL, NULL, NULL,      \
-      NULL, (launch), (many) }
+      NULL, (launch) }
 
 /* The rows of one backend. `rows` is an array. */
 #define BURN_ROW_SET(backend, rows)                                                                \

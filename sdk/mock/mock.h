@@ -39,6 +39,8 @@ extern const burn_host *mock_host;
 extern const burn_device_api mock_device_api;
 extern const burn_row mock_rows[];
 extern const uint32_t mock_n_rows;
+/* Kernels that take many calls at once. */
+extern const burn_many mock_many;
 
 struct burn_backend_device {
     uint32_t ordinal;

@@ -16,6 +16,9 @@ static burn_row_set row_sets[1] = {
 /* What is offered beyond the table, by id. */
 static const void *extension(const char *id)
 {
+    if (strcmp(id, BURN_MANY) == 0) {
+        return &mock_many;
+    }
     return strcmp(id, BURN_PROFILE_CLOCK) == 0 ? &mock_clock : NULL;
 }
 

@@ -132,8 +132,7 @@ const burn_row mock_rows[] = {
     BURN_ROW(BURN_OP_WHERE, "mock.where", FLAGS, where_slots, mock_launch_where),
     BURN_ROW(BURN_OP_CAST, "mock.cast", FLAGS, cast_slots, mock_launch_cast),
     BURN_ROW(BURN_OP_COPY, "mock.copy", FLAGS, copy_slots, mock_launch_copy),
-    BURN_ROW_MANY(BURN_OP_ASSIGN, "mock.assign", FLAGS, assign_slots, mock_launch_assign,
-                  mock_launch_many_assign),
+    BURN_ROW(BURN_OP_ASSIGN, "mock.assign", FLAGS, assign_slots, mock_launch_assign),
     BURN_ROW(BURN_OP_FILL, "mock.fill", FLAGS, fill_slots, mock_launch_fill),
     BURN_ROW(BURN_OP_ARANGE, "mock.arange", FLAGS, arange_slots, mock_launch_arange),
     BURN_ROW(BURN_OP_RANDOM_BITS, "mock.random_bits", FLAGS, random_bits_slots,
@@ -149,3 +148,9 @@ const burn_row mock_rows[] = {
 };
 
 const uint32_t mock_n_rows = (uint32_t)BURN_COUNT(mock_rows);
+
+static const burn_many_kernel many_kernels[] = {{mock_launch_assign, mock_launch_many_assign}};
+const burn_many mock_many = {
+    (uint32_t)sizeof(burn_many), (uint32_t)BURN_COUNT(many_kernels),
+    (uint32_t)sizeof(burn_many_kernel), 0, many_kernels,
+};
