@@ -24,7 +24,8 @@ enum { BURNI_MANY = 32, BURNI_MANY_OPERANDS = 12 };
 /*
  * burni_launch_run of each of up to BURNI_MANY launches of a row that the kernel serves, at once
  * where that can be: those that fail do so alone. None writes what another one touches, their
- * outputs have memory, and none has more than BURNI_MANY_OPERANDS operands. `operands` as theirs above.
+ * outputs have memory, and none has more than BURNI_MANY_OPERANDS operands. `operands` as theirs
+ * above.
  */
 void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
                        burni_launch *const *launches, burn_operand *const *operands, uint32_t n);
