@@ -137,7 +137,7 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
     }
     void *data[4] = {x[0]->data, x[1]->data, x[2]->data, x[3] != NULL ? x[3]->data : NULL};
     if (x[0]->dtype == BURN_F64) {
-        flex_conv_data d = {data[0], data[1], data[2], data[3], NULL, NULL};
+        flex_conv_data d = {data[0], data[1], data[2], data[3], {NULL, NULL, NULL}};
         flex_conv_f64(&v, r->what, &d);
         return BURN_OK;
     }
@@ -154,7 +154,7 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
             }
         }
     }
-    flex_conv_data d = {data[0], data[1], data[2], data[3], NULL, NULL};
+    flex_conv_data d = {data[0], data[1], data[2], data[3], {NULL, NULL, NULL}};
     flex_conv_f32(&v, r->what, way, &d, memory);
     if (needs_widening(result)) {
         static const uint8_t index_of_result[] = {2, 0, 1}; /* by FLEX_CONV_* */
@@ -169,21 +169,36 @@ static int32_t launch(const burn_call *call, const reading *r)
     return launch_by(call, r, FLEX_CONV_BY_SHAPE);
 }
 
-/* Maps this small are not worth a run of an epilogue for each channel or image. */
-enum { LEAST_PIXELS = 128 };
+/* Maps this small are not worth a run of an epilogue for each channel or image, nor strips of
+ * products that are computed so soon. */
+enum { LEAST_PIXELS = 128, LEAST_PATCH = 128 };
 
-int32_t flex_conv_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user)
+static int is_hot(const burn_operand *x, const flex_conv *v)
+{
+    int64_t patch = v->c / v->groups * v->kh * v->kw;
+    return x->dtype == BURN_F32 && v->oh * v->ow >= LEAST_PIXELS &&
+           (patch >= LEAST_PATCH || flex_conv_direct_fits(v, FLEX_CONV_MAP));
+}
+
+int flex_conv_passes_on(const burn_call *call)
+{
+    flex_conv v;
+    make_conv(call, &read_conv, &v);
+    return is_hot(flex_in(call, 0), &v) && !flex_conv_keeps_map(&v);
+}
+
+int32_t flex_conv_run_hot(const burn_call *call, const flex_epilogue *finish)
 {
     flex_conv v;
     const burn_operand *x[4];
     make_conv(call, &read_conv, &v);
     operands_of(call, &read_conv, x);
     void *memory = flex_workspace(call);
-    if (x[0]->dtype != BURN_F32 || v.oh * v.ow < LEAST_PIXELS || memory == NULL) {
+    if (!is_hot(x[0], &v) || memory == NULL) {
         return BURN_E_UNSUPPORTED;
     }
     flex_conv_data d = {x[0]->data, x[1]->data, x[2]->data, x[3] != NULL ? x[3]->data : NULL,
-                        finish, user};
+                        *finish};
     flex_conv_f32(&v, FLEX_CONV_MAP, FLEX_CONV_BY_SHAPE, &d, memory);
     return BURN_OK;
 }

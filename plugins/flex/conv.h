@@ -39,8 +39,7 @@ typedef struct flex_conv_data {
     void *kernel;
     void *map;
     const void *bias;
-    flex_epilogue_fn finish; /* NULL, or what f32 maps are handed to, piece by piece */
-    void *user;
+    flex_epilogue finish; /* what f32 maps are handed to, piece by piece */
 } flex_conv_data;
 
 /* By which of the two ways: as its shape suggests, straight from the padded image (where that can
@@ -54,7 +53,11 @@ void flex_conv_f32(const flex_conv *v, uint32_t what, uint32_t way, const flex_c
 
 /* The same by flex.conv2d of a call in f32, whose map is handed to `finish` piece by piece.
  * BURN_E_UNSUPPORTED with nothing done where pieces would be short, or not in f32. */
-int32_t flex_conv_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user);
+int32_t flex_conv_run_hot(const burn_call *call, const flex_epilogue *finish);
+/* Will it do so, without writing the map itself? */
+int flex_conv_passes_on(const burn_call *call);
+/* Does the f32 map's way write it where it is handed to `finish`, too? */
+int flex_conv_keeps_map(const flex_conv *v);
 
 void flex_conv_f64(const flex_conv *v, uint32_t what, const flex_conv_data *data);
 

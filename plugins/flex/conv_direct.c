@@ -111,13 +111,13 @@ typedef struct map_job {
     int64_t blocks;
     int64_t image_floats; /* of scratch */
     int64_t wide_floats;
+    int64_t block_floats; /* a block's maps, dense, for `finish` */
     const float *image;
     const float *weights; /* [group][block][k][rows] */
     const int64_t *offset;
     const float *bias; /* NULL: none */
     float *map;
-    flex_epilogue_fn finish; /* NULL: none */
-    void *user;
+    flex_epilogue finish;
     float *scratch;
 } map_job;
 
@@ -139,6 +139,12 @@ static void make_map_job(const flex_conv *v, map_job *job)
     job->blocks = (job->l.og + job->block - 1) / job->block;
     job->image_floats = flex_round_up(job->l.cg * job->rows_in * job->l.wp + SLACK, 16);
     job->wide_floats = flex_round_up(job->band * job->l.wp + SLACK, 16);
+    job->block_floats = flex_round_up(job->block * job->band * v->ow, 16);
+}
+
+static int64_t scratch_floats(const map_job *job)
+{
+    return job->image_floats + job->wide_floats * job->block + job->block_floats;
 }
 
 static int64_t map_items(const map_job *job)
@@ -148,7 +154,7 @@ static int64_t map_items(const map_job *job)
 
 static uint64_t map_bytes(const map_job *job)
 {
-    uint64_t floats = (uint64_t)(job->image_floats + job->wide_floats * job->block);
+    uint64_t floats = (uint64_t)scratch_floats(job);
     return flex_float_bytes(job->v.o * job->l.k) + flex_float_bytes(2 * job->l.k) +
            floats * sizeof(float) * flex_slots(map_items(job));
 }
@@ -206,6 +212,29 @@ static void run_tiles(const map_job *job, flex_conv_tile *t, int64_t rows, int64
     }
 }
 
+/* A block's maps, without the rests of rows: to where they belong, or side by side and handed on. */
+static void place_block(const map_job *job, int64_t image, int64_t channel, int64_t y0,
+                        int64_t rows, int64_t rows_out, float *wide)
+{
+    const flex_conv *v = &job->v;
+    int64_t pixels = v->oh * v->ow;
+    flex_block b = {.at = (image * v->o + channel) * pixels + y0 * v->ow, .step = pixels};
+    b.c = job->finish.fn != NULL ? wide + job->wide_floats * job->block : job->map + b.at;
+    b.ldc = job->finish.fn != NULL ? rows_out * v->ow : pixels;
+    for (int64_t i = 0; i < rows; i++) {
+        job->kernels->copy_rows(b.c + i * b.ldc, v->ow, wide + i * job->wide_floats, job->l.wp,
+                                rows_out, v->ow);
+    }
+    if (job->finish.fn != NULL) {
+        b.row = channel;
+        b.col = y0 * v->ow;
+        b.rows = rows;
+        b.cols = rows_out * v->ow;
+        b.batch = image;
+        job->finish.fn(job->finish.user, &b);
+    }
+}
+
 static void map_item(void *ctx, int64_t item, uint32_t slot)
 {
     const map_job *job = ctx;
@@ -215,7 +244,7 @@ static void map_item(void *ctx, int64_t item, uint32_t slot)
     int64_t image = item / job->bands / v->groups;
     int64_t group = item / job->bands % v->groups;
     int64_t rows_out = flex_min(job->band, v->oh - y0);
-    float *laid = job->scratch + slot * (job->image_floats + job->wide_floats * job->block);
+    float *laid = job->scratch + slot * scratch_floats(job);
     float *wide = laid + job->image_floats;
     float start[FLEX_CONV_ROWS] = {0};
     lay_image(job, job->image + (image * v->c + group * l->cg) * v->h * v->w, y0, laid);
@@ -229,16 +258,7 @@ static void map_item(void *ctx, int64_t item, uint32_t slot)
             start[i] = job->bias[channel + i];
         }
         run_tiles(job, &t, rows, (rows_out - 1) * l->wp + v->ow, laid, wide);
-        for (int64_t i = 0; i < rows; i++) {
-            float *plane = job->map + ((image * v->o + channel + i) * v->oh + y0) * v->ow;
-            job->kernels->copy_rows(plane, v->ow, wide + i * job->wide_floats, l->wp, rows_out,
-                                    v->ow);
-        }
-        if (job->finish != NULL) {
-            float *plane = job->map + ((image * v->o + channel) * v->oh + y0) * v->ow;
-            job->finish(job->user, plane, v->oh * v->ow, channel, y0 * v->ow, rows,
-                        rows_out * v->ow, image);
-        }
+        place_block(job, image, channel, y0, rows, rows_out, wide);
     }
 }
 
@@ -495,7 +515,6 @@ int flex_conv_direct(const flex_conv *v, uint32_t what, const flex_conv_data *da
     job.map = turned ? data->image : data->map;
     job.bias = data->bias;
     job.finish = data->finish;
-    job.user = data->user;
     run_map(&job, data->kernel, turned, memory);
     return 1;
 }

@@ -182,9 +182,12 @@ static flex_gemm map_product(const flex_conv *v, const flex_conv_data *data, int
     g.cseg_stride = v->o * pixels;
     if (data != NULL) {
         g.a = (const float *)data->kernel + group * og * k;
-        g.c = (float *)data->map + group * og * pixels;
-        g.epilogue = data->finish;
-        g.epilogue_user = data->user;
+        g.c = data->map != NULL ? (float *)data->map + group * og * pixels : NULL;
+        g.epilogue = data->finish.fn;
+        g.epilogue_user = data->finish.user;
+        g.writes = data->finish.writes;
+        g.at0 = group * og * pixels;
+        g.passes = 1;
         if (data->bias != NULL) {
             g.init = (const float *)data->bias + group * og;
             g.mode = FLEX_INIT_ROW;
@@ -345,6 +348,12 @@ uint64_t flex_conv_f32_bytes(const flex_conv *v, uint32_t what, uint32_t way)
     uint64_t bytes = product_bytes(v, what);
     uint64_t direct = goes_direct(v, what, way) ? flex_conv_direct_bytes(v, what) : 0;
     return bytes > direct ? bytes : direct;
+}
+
+int flex_conv_keeps_map(const flex_conv *v)
+{
+    flex_gemm g = map_product(v, NULL, 0, NULL);
+    return !goes_direct(v, FLEX_CONV_MAP, FLEX_CONV_BY_SHAPE) && flex_gemm_keeps_c(&g);
 }
 
 void flex_conv_f32(const flex_conv *v, uint32_t what, uint32_t way, const flex_conv_data *data,

@@ -137,7 +137,7 @@ struct flex_fused {
     uint8_t slot_size;  /* bytes of the largest element in a buffer */
     uint8_t looks_twice;
     uint8_t stops;      /* a step may have no answer */
-    uint8_t scratch;    /* the product has no output of its size to lie in */
+    uint8_t scratch;    /* the product lies in the workspace */
     uint32_t in_place_mask;
     uint32_t grain;
     uint16_t group_end[FLEX_FUSED_N_GROUPS]; /* of `places` */
@@ -150,6 +150,9 @@ struct flex_fused {
     const uint16_t *last_use; /* of each operand: the last step that reads its memory; 0: none */
     const burn_row *product;  /* the row of the product that it begins with, or NULL */
     uint64_t product_bytes;   /* of the workspace: the product's part, which is the first */
+    uint16_t made;            /* the value that the product is */
+    uint8_t hot;              /* the rest of the program follows it piece by piece */
+    uint8_t passes_on;        /* and it never lies anywhere as a whole */
     uint64_t workspace_bytes;
 };
 

@@ -482,6 +482,24 @@ static uint16_t make_random(draft *d, const burn_fused_step *step, const flex_ra
 
 /* ---- products -------------------------------------------------------------------------------- */
 
+/* Results of that size, and operands beside them, lie beyond the second cache. */
+enum { FAR_BYTES = 1 << 20 };
+
+/* Does a later step read another operand that has all positions? Such come from memory, which a
+ * pass of its own asks for in time, as pieces of a product do not. */
+static int reads_far(const draft *d)
+{
+    const burn_fused_input *inputs = burn_fused_inputs(d->program);
+    for (uint32_t i = 0; i < d->program->n_in; i++) {
+        const burn_operand *x = flex_in(d->call, i);
+        int repeats = x->layout == BURN_LAYOUT_SCALAR || x->layout == BURN_LAYOUT_VECTOR;
+        if (inputs[i].space == BURN_FUSED_FULL && x->kind == BURN_TENSOR && !repeats) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Its result is there, dense, when the other steps run: an operand more. */
 static uint16_t make_product(draft *d)
 {
@@ -505,6 +523,8 @@ static uint16_t make_product(draft *d)
     const burn_operand *z = flex_producer_result(&producer);
     d->product_bytes = prepared.workspace_bytes;
     d->result_bytes = (uint64_t)flex_numel(z) * flex_size(z->dtype);
+    d->hot = d->program->row_input == NONE && !(d->result_bytes >= FAR_BYTES && reads_far(d));
+    d->passes_on = d->hot && flex_producer_passes_on(&producer);
     uint16_t v = new_value(d, z->dtype, BURN_FUSED_FULL);
     d->values[v].in_place = 1;
     d->values[v].slot = (uint16_t)(d->call->n_in + d->call->n_out);

@@ -30,6 +30,8 @@ typedef struct draft {
     const burn_row *product; /* or NULL */
     uint64_t product_bytes;
     uint64_t result_bytes; /* of the product's result */
+    int hot;               /* the rest follows the product piece by piece */
+    int passes_on;         /* and it is never there as a whole */
     uint32_t weight; /* of all maps, a cheap one counts 1 */
     flex_fused_value values[FLEX_FUSED_VALUES];
     flex_fused_step steps[FLEX_FUSED_STEPS];

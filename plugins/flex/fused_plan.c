@@ -340,7 +340,8 @@ static void list_places(const draft *d, flex_fused *f, flex_fused_place *places)
     for (uint32_t group = 0; group < FLEX_FUSED_N_GROUPS; group++) {
         for (uint16_t v = 0; v < d->n_values; v++) {
             const flex_fused_value *value = &d->values[v];
-            if (group_of(value) == group) {
+            int is_made = d->product != NULL && v == d->reg[d->call->n_in];
+            if (group_of(value) == group && !is_made) {
                 flex_fused_place p = {v, value->slot, value->space == BURN_FUSED_ROW, {0}};
                 places[n++] = p;
             }
@@ -403,7 +404,10 @@ static void plan_product(const draft *d, flex_fused *f)
         return;
     }
     uint8_t size = f->size[flex_fused_extra(f)];
-    f->scratch = 1;
+    f->made = d->reg[d->call->n_in];
+    f->hot = (uint8_t)(d->hot != 0);
+    f->passes_on = (uint8_t)(d->passes_on != 0);
+    f->scratch = !f->passes_on;
     for (uint32_t j = 0; j < d->call->n_out; j++) {
         if (d->outs[j].space == BURN_FUSED_FULL && f->size[d->call->n_in + j] == size) {
             f->scratch = 0;

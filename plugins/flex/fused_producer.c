@@ -61,15 +61,19 @@ static void conv_dims(flex_producer *p)
 typedef struct flex_producer_kind {
     uint64_t op;
     void (*dims)(flex_producer *p);
-    int32_t (*run_hot)(const burn_call *call, flex_epilogue_fn finish, void *user);
+    int32_t (*run_hot)(const burn_call *call, const flex_epilogue *finish);
+    int (*passes_on)(const burn_call *call);
     const burn_row *rows;
     const uint32_t *n_rows;
 } flex_producer_kind;
 
 static const flex_producer_kind kinds[] = {
-    {BURN_OP_MATMUL, product_dims, flex_gemm_run_hot, flex_rows_gemm, &flex_rows_gemm_count},
-    {BURN_OP_LINEAR, product_dims, flex_gemm_run_hot, flex_rows_gemm, &flex_rows_gemm_count},
-    {BURN_OP_CONV2D, conv_dims, flex_conv_run_hot, flex_rows_conv, &flex_rows_conv_count},
+    {BURN_OP_MATMUL, product_dims, flex_gemm_run_hot, flex_gemm_passes_on, flex_rows_gemm,
+     &flex_rows_gemm_count},
+    {BURN_OP_LINEAR, product_dims, flex_gemm_run_hot, flex_gemm_passes_on, flex_rows_gemm,
+     &flex_rows_gemm_count},
+    {BURN_OP_CONV2D, conv_dims, flex_conv_run_hot, flex_conv_passes_on, flex_rows_conv,
+     &flex_rows_conv_count},
 };
 
 static const burn_fused_step *step_of(const burn_fused_program *program)
@@ -164,7 +168,12 @@ const burn_row *flex_producer_row(const flex_producer *p)
     return NULL;
 }
 
-int32_t flex_producer_run_hot(const flex_producer *p, flex_epilogue_fn finish, void *user)
+int32_t flex_producer_run_hot(const flex_producer *p, const flex_epilogue *finish)
 {
-    return p->kind->run_hot(&p->call, finish, user);
+    return p->kind->run_hot(&p->call, finish);
+}
+
+int flex_producer_passes_on(const flex_producer *p)
+{
+    return p->kind->passes_on(&p->call);
 }

@@ -38,10 +38,13 @@ static inline burn_operand *flex_producer_result(flex_producer *p)
 const burn_row *flex_producer_row(const flex_producer *p);
 
 /*
- * Computes it, and hands each piece to `finish` while it is in the cache: see flex_epilogue_fn, but
- * where a piece lies is told by its address only. BURN_E_UNSUPPORTED, with nothing done, where
+ * Computes it, and hands each piece to `finish` while it is in the cache: see epilogue.h. The
+ * result's memory may stay as it is. BURN_E_UNSUPPORTED, with nothing done, where
  * pieces would be so short that a pass over the whole result is better.
  */
-int32_t flex_producer_run_hot(const flex_producer *p, flex_epilogue_fn finish, void *user);
+int32_t flex_producer_run_hot(const flex_producer *p, const flex_epilogue *finish);
+
+/* Will it do so and not touch the result's memory, for these dims? */
+int flex_producer_passes_on(const flex_producer *p);
 
 #endif /* BURN_PLUGINS_FLEX_FUSED_PRODUCER_H */

@@ -51,6 +51,9 @@ static void place_operands(flex_fused_tile *t)
     for (uint32_t k = 0; k < job->n_direct; k++) {
         move(t, &job->direct_places[k]);
     }
+    if (f->product != NULL) {
+        t->ptr[f->made] = t->made + (t->at - t->made_at) * f->size[flex_fused_extra(f)];
+    }
 }
 
 static int run_steps(flex_fused_tile *t)
@@ -131,27 +134,58 @@ static void start_tile(flex_fused_tile *t, flex_fused_job *job, char *full, char
     t->job = job;
     t->accs = NULL;
     t->length = job->length;
+    if (job->f->product != NULL) {
+        t->made = job->data[flex_fused_extra(job->f)];
+        t->made_at = 0;
+    }
     place_buffers(t, full, rows);
 }
 
-/* Positions lo .. hi - 1, whole rows where there are rows. */
-static void run_range(flex_fused_job *job, uint64_t lo, uint64_t hi, char *full, char *rows)
+/* Positions lo .. hi - 1, whole rows where there are rows. 0: an element has no answer. */
+static int run_range(flex_fused_tile *t, uint64_t lo, uint64_t hi)
+{
+    flex_fused_job *job = t->job;
+    for (uint64_t at = lo; at < hi; at += t->n) {
+        t->at = at;
+        t->n = hi - at < job->tile ? hi - at : job->tile;
+        if (job->length > 0) {
+            t->row = (int64_t)(at / job->length);
+            t->n_rows = t->n / job->length;
+        } else if (job->cut > 0) {
+            uint64_t left = job->cut - at % job->cut;
+            t->n = t->n < left ? t->n : left;
+        }
+        place_operands(t);
+        if (!(job->fetch ? run_steps_fetching(t) : run_steps(t))) {
+            atomic_store(&job->fault, 1);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* What a task works on: n positions from `at` on, or lines of so many, `step` apart, for which the
+ * product lies at `made`, bytes `made_step` apart. */
+typedef struct span {
+    uint64_t at;
+    uint64_t n;
+    uint64_t lines;
+    uint64_t step;
+    char *made; /* NULL: it lies as a whole in its operand, or there is none */
+    uint64_t made_step;
+} span;
+
+static void run_span(flex_fused_job *job, const span *s, char *full, char *rows)
 {
     flex_fused_tile t;
     start_tile(&t, job, full, rows);
-    for (uint64_t at = lo; at < hi; at += t.n) {
-        t.at = at;
-        t.n = hi - at < job->tile ? hi - at : job->tile;
-        if (job->length > 0) {
-            t.row = (int64_t)(at / job->length);
-            t.n_rows = t.n / job->length;
-        } else if (job->cut > 0) {
-            uint64_t left = job->cut - at % job->cut;
-            t.n = t.n < left ? t.n : left;
+    for (uint64_t k = 0; k < s->lines; k++) {
+        uint64_t at = s->at + k * s->step;
+        if (s->made != NULL) {
+            t.made = s->made + k * s->made_step;
+            t.made_at = at;
         }
-        place_operands(&t);
-        if (!(job->fetch ? run_steps_fetching(&t) : run_steps(&t))) {
-            atomic_store(&job->fault, 1);
+        if (!run_range(&t, at, at + s->n)) {
             return;
         }
     }
@@ -160,29 +194,35 @@ static void run_range(flex_fused_job *job, uint64_t lo, uint64_t hi, char *full,
     }
 }
 
-__attribute__((noinline)) static void run_small(flex_fused_job *job, uint64_t lo, uint64_t hi)
+__attribute__((noinline)) static void run_small(flex_fused_job *job, const span *s)
 {
     _Alignas(64) char full[SMALL_FULL];
     _Alignas(64) char rows[SMALL_ROWS];
-    run_range(job, lo, hi, full, rows);
+    run_span(job, s, full, rows);
 }
 
-__attribute__((noinline)) static void run_large(flex_fused_job *job, uint64_t lo, uint64_t hi)
+__attribute__((noinline)) static void run_large(flex_fused_job *job, const span *s)
 {
     _Alignas(64) char full[FLEX_FUSED_BYTES];
     _Alignas(64) char rows[FLEX_FUSED_ROW_SLOTS * FLEX_FUSED_ROWS * 8];
-    run_range(job, lo, hi, full, rows);
+    run_span(job, s, full, rows);
 }
 
-static void run_positions(flex_fused_job *job, uint64_t lo, uint64_t hi)
+static void run_on_stack(flex_fused_job *job, const span *s)
 {
     const flex_fused *f = job->f;
     uint64_t bytes = job->tile * f->slot_size * f->n_slots;
     if (bytes <= SMALL_FULL && f->n_row_slots * FLEX_FUSED_ROWS * 8u <= SMALL_ROWS) {
-        run_small(job, lo, hi);
+        run_small(job, s);
     } else {
-        run_large(job, lo, hi);
+        run_large(job, s);
     }
+}
+
+static void run_positions(flex_fused_job *job, uint64_t lo, uint64_t hi)
+{
+    const span s = {lo, hi - lo, 1, 0, NULL, 0};
+    run_on_stack(job, &s);
 }
 
 static void range_task(void *ctx, uint32_t task)
@@ -556,12 +596,16 @@ static int measure(flex_fused_job *job, const burn_call *call)
 
 /*
  * The product lies in an output's memory: its own, or that of another result, which is read and
- * written position by position. Else in the workspace, behind what the product needs itself.
+ * written position by position. Else in the workspace, behind what the product needs itself, or
+ * nowhere as a whole.
  */
 static char *product_place(const flex_fused *f, const burn_call *call)
 {
     const uint32_t extra = flex_fused_extra(f);
     char *place = NULL;
+    if (f->passes_on) {
+        return NULL;
+    }
     for (uint32_t j = 0; j < f->n_out && !f->scratch; j++) {
         const flex_fused_value *v = &f->values[f->outs[j].value];
         if (v->in_place && v->slot == extra) {
@@ -576,36 +620,47 @@ static char *product_place(const flex_fused *f, const burn_call *call)
 }
 
 /* A block of the product is done: the rest of the program for its positions. */
-static void finish_block(void *user, float *c, int64_t ldc, int64_t row, int64_t col, int64_t rows,
-                         int64_t cols, int64_t batch)
+static void finish_block(void *user, const flex_block *b)
 {
     flex_fused_job *job = user;
-    const float *base = (const float *)(const void *)job->data[flex_fused_extra(job->f)];
-    uint64_t at = (uint64_t)(c - base);
-    (void)row;
-    (void)col;
-    (void)batch;
-    if (cols == ldc) {
-        run_positions(job, at, at + (uint64_t)(rows * cols));
-        return;
+    span s = {(uint64_t)b->at, (uint64_t)b->cols, (uint64_t)b->rows, (uint64_t)b->step,
+              (char *)b->c, (uint64_t)b->ldc * sizeof(float)};
+    if (b->cols == b->step && b->cols == b->ldc) {
+        s.n *= s.lines;
+        s.lines = 1;
     }
-    for (int64_t i = 0; i < rows; i++, at += (uint64_t)ldc) {
-        run_positions(job, at, at + (uint64_t)cols);
+    run_on_stack(job, &s);
+}
+
+/* A result of f32 that lies beyond the caches before it is written. */
+static const float *far_result(const flex_fused_job *job)
+{
+    const flex_fused *f = job->f;
+    for (uint32_t j = 0; j < f->n_out && job->n * sizeof(float) >= FETCH_BYTES; j++) {
+        const flex_fused_value *v = &f->values[f->outs[j].value];
+        if (v->space == BURN_FUSED_FULL && f->size[f->n_in + j] == sizeof(float)) {
+            return (const float *)(const void *)job->data[f->n_in + j];
+        }
     }
+    return NULL;
 }
 
 /* Product and program piece by piece, where that can be; else the product first, as a whole. */
 static int32_t run_product(flex_fused_job *job, const flex_producer *p, int whole)
 {
+    const flex_fused *f = job->f;
     int32_t rc = BURN_E_UNSUPPORTED;
-    if (!whole && job->length == 0) {
+    if (f->hot) {
+        uint8_t fetch = job->fetch;
         job->fetch = 0;
-        rc = flex_producer_run_hot(p, finish_block, job);
+        const flex_epilogue finish = {finish_block, job, far_result(job)};
+        rc = flex_producer_run_hot(p, &finish);
+        job->fetch = fetch;
     }
-    if (rc != BURN_E_UNSUPPORTED) {
+    if (rc != BURN_E_UNSUPPORTED || f->passes_on) {
         return rc;
     }
-    rc = job->f->product->launch(&p->call);
+    rc = f->product->launch(&p->call);
     if (rc == BURN_OK && !whole) {
         run_tiles(job);
     }

@@ -43,6 +43,8 @@ struct flex_fused_tile {
     uint64_t length;
     flex_acc *accs; /* where reductions of long rows gather; NULL: rows are whole */
     char *full;     /* the buffers of FULL values */
+    char *made;     /* the product's result from position `made_at` on */
+    uint64_t made_at;
     double sums[FLEX_FUSED_ROWS]; /* of each row, by the fold that keeps them */
     char *ptr[FLEX_FUSED_VALUES];
 };

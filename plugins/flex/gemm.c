@@ -93,7 +93,8 @@ static void make_batch(const burn_call *call, batch *p)
 static flex_gemm batch_item(const batch *p, int64_t item)
 {
     flex_gemm g = p->g;
-    g.c += item * g.m * g.n;
+    g.c = g.c != NULL ? g.c + item * g.m * g.n : NULL;
+    g.at0 = item * g.m * g.n;
     g.batch = item;
     for (uint32_t i = p->rank; i-- > 0;) {
         int64_t index = item % p->dims[i];
@@ -174,17 +175,29 @@ static int32_t launch_f32(const burn_call *call)
     return BURN_OK;
 }
 
-/* Blocks this narrow are not worth a run of an epilogue each. */
-enum { LEAST_COLUMNS = 128 };
+/* Blocks this narrow are not worth a run of an epilogue each, nor strips that are computed so soon:
+ * a pass of its own is faster. */
+enum { LEAST_COLUMNS = 128, LEAST_K = 128 };
 
 static int is_narrow(const batch *p)
 {
     uint32_t threads = by_items(p) ? 1 : flex_thread_count();
     int64_t columns = flex_gemm_block_columns(&p->g, threads);
-    return columns < p->g.n && columns < LEAST_COLUMNS;
+    return (columns < p->g.n && columns < LEAST_COLUMNS) ||
+           (!flex_gemm_keeps_c(&p->g) && p->g.k < LEAST_K);
 }
 
-int32_t flex_gemm_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user)
+int flex_gemm_passes_on(const burn_call *call)
+{
+    batch p;
+    if (flex_in(call, 0)->dtype != BURN_F32) {
+        return 0;
+    }
+    make_batch(call, &p);
+    return !is_narrow(&p) && !flex_gemm_keeps_c(&p.g);
+}
+
+int32_t flex_gemm_run_hot(const burn_call *call, const flex_epilogue *finish)
 {
     batch p;
     if (flex_in(call, 0)->dtype != BURN_F32) {
@@ -195,8 +208,10 @@ int32_t flex_gemm_run_hot(const burn_call *call, flex_epilogue_fn finish, void *
     if (is_narrow(&p) || (memory == NULL && batch_bytes(&p) > 0)) {
         return BURN_E_UNSUPPORTED;
     }
-    p.g.epilogue = finish;
-    p.g.epilogue_user = user;
+    p.g.epilogue = finish->fn;
+    p.g.epilogue_user = finish->user;
+    p.g.writes = finish->writes;
+    p.g.passes = 1;
     run_batch(&p, memory);
     return BURN_OK;
 }

@@ -51,6 +51,11 @@ typedef struct flex_gemm {
     void *epilogue_user;
     int64_t batch; /* handed to the epilogue */
     int64_t row0;  /* added to the rows that it is told */
+    int64_t at0;   /* where C begins in the whole result */
+    int passes;    /* C need not be kept: what the epilogue is handed may be all there is */
+    /* NULL, or what the epilogue of such a product writes, laid as the whole result: tiles ask for
+     * it while they compute. */
+    const float *writes;
 } flex_gemm;
 
 /* The table for this process's ISA. */
@@ -69,10 +74,15 @@ void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads);
  * of a row; n: blocks are whole rows. */
 int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads);
 
+/* Does it write C where `passes` is set? */
+int flex_gemm_keeps_c(const flex_gemm *g);
+
 /*
  * A call of matmul or linear, by the plain row of f32, whose blocks are handed to `finish` when
  * they are done. BURN_E_UNSUPPORTED with nothing done where blocks would be narrow, or not in f32.
  */
-int32_t flex_gemm_run_hot(const burn_call *call, flex_epilogue_fn finish, void *user);
+int32_t flex_gemm_run_hot(const burn_call *call, const flex_epilogue *finish);
+/* Will it do so, without writing the result itself? */
+int flex_gemm_passes_on(const burn_call *call);
 
 #endif /* BURN_PLUGINS_FLEX_GEMM_H */

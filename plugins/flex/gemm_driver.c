@@ -67,7 +67,7 @@ typedef struct plan {
     const flex_gemm_kernels *kernels;
     int64_t task_columns;
     int64_t task_rows;
-    int64_t slot_floats; /* a panel of A and the columns of B */
+    int64_t slot_floats; /* a panel of A and the columns of B, then a strip of C */
     int64_t n_chunks;
     int64_t n_tasks;
     int has_rows; /* A's rows are dense along k */
@@ -92,6 +92,19 @@ static int64_t slot_floats(const flex_gemm *g)
     return flex_round_up(columns * kc + kernels->mr * (kc + ROW_GAP) + FLEX_NR_MAX, 16);
 }
 
+/* A strip of C: one row of tiles. Those that are multiples of half a page would share cache sets. */
+static int64_t strip_step(int64_t columns)
+{
+    return columns % 256 == 0 ? columns + 16 : columns;
+}
+
+static int64_t strip_floats(const flex_gemm *g)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    int64_t columns = flex_min(CHUNK_COLUMNS, flex_round_up(g->n > 0 ? g->n : 1, kernels->nr));
+    return flex_round_up(kernels->mr * (columns + 16), 16);
+}
+
 static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
 {
     p->g = g;
@@ -113,7 +126,7 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
         p->task_rows = flex_round_up((m + parts - 1) / parts, mr);
     }
     p->n_tasks = p->n_chunks * ((m + p->task_rows - 1) / p->task_rows);
-    p->slot_floats = slot_floats(g);
+    p->slot_floats = slot_floats(g) + strip_floats(g);
 }
 
 /* See split_parallel. */
@@ -145,7 +158,7 @@ uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
     if (is_direct(g, flex_gemm_table())) {
         return apart;
     }
-    uint64_t slots = (uint64_t)(slot_floats(g) * (int64_t)threads) * sizeof(float);
+    uint64_t slots = (uint64_t)((slot_floats(g) + strip_floats(g)) * (int64_t)threads) * sizeof(float);
     return slots > apart ? slots : apart;
 }
 
@@ -207,30 +220,46 @@ static void pack_b_panel(const flex_gemm *g, const flex_gemm_kernels *kernels, i
     }
 }
 
-/* Where column j of C starts, and how many dense columns follow. */
-static float *c_column(const flex_gemm *g, int64_t j, int64_t *out_dense)
+/* How far from C's first element column j starts, and how many dense columns follow. */
+static int64_t column_offset(const flex_gemm *g, int64_t j, int64_t *out_dense)
 {
     if (g->cseg == 0) {
         *out_dense = g->n - j;
-        return g->c + j;
+        return j;
     }
     *out_dense = g->cseg - j % g->cseg;
-    return g->c + (j / g->cseg) * g->cseg_stride + j % g->cseg;
+    return (j / g->cseg) * g->cseg_stride + j % g->cseg;
 }
 
-/* Hands a finished block of C to the epilogue, in pieces with dense columns. */
-static void finish_block(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, int64_t n)
+static float *c_column(const flex_gemm *g, int64_t j, int64_t *out_dense)
 {
-    if (g->epilogue == NULL || rows <= 0) {
-        return;
-    }
+    return g->c + column_offset(g, j, out_dense);
+}
+
+/* Hands a finished block of C to the epilogue, in pieces with dense columns. It lies at `strip`,
+ * rows `ld` apart, or in C. */
+static void finish_at(const flex_gemm *g, float *strip, int64_t ld, int64_t i0, int64_t rows,
+                      int64_t j0, int64_t n)
+{
     int64_t done = 0;
     while (done < n) {
         int64_t dense = 0;
-        float *c = c_column(g, j0 + done, &dense) + i0 * g->crs;
-        int64_t part = flex_min(dense, n - done);
-        g->epilogue(g->epilogue_user, c, g->crs, g->row0 + i0, j0 + done, rows, part, g->batch);
-        done += part;
+        int64_t offset = column_offset(g, j0 + done, &dense) + i0 * g->crs;
+        flex_block b = {.at = g->at0 + offset, .step = g->crs, .rows = rows, .batch = g->batch};
+        b.c = strip != NULL ? strip + done : g->c + offset;
+        b.ldc = strip != NULL ? ld : g->crs;
+        b.row = g->row0 + i0;
+        b.col = j0 + done;
+        b.cols = flex_min(dense, n - done);
+        g->epilogue(g->epilogue_user, &b);
+        done += b.cols;
+    }
+}
+
+static void finish_block(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, int64_t n)
+{
+    if (g->epilogue != NULL && rows > 0) {
+        finish_at(g, NULL, 0, i0, rows, j0, n);
     }
 }
 
@@ -468,6 +497,7 @@ static void direct_row_task(void *ctx, uint32_t task)
     part.a += i0 * part.ars;
     part.c += i0 * part.crs;
     part.row0 += i0;
+    part.at0 += i0 * part.crs;
     direct_columns(&part, 0, part.n);
 }
 
@@ -619,6 +649,18 @@ static flex_fetch ahead_b(const flex_gemm *g, const block *w, int64_t mr, int64_
                           : none;
 }
 
+/* What the epilogue will write for a tile of a strip. */
+static flex_fetch ahead_written(const flex_gemm *g, int64_t i, int64_t rows, int64_t j)
+{
+    flex_fetch none = {NULL, 0, 0};
+    int64_t dense = 0;
+    if (g->writes == NULL) {
+        return none;
+    }
+    int64_t offset = g->at0 + column_offset(g, j, &dense) + i * g->crs;
+    return (flex_fetch){g->writes + offset, g->crs, rows};
+}
+
 /* Rows i .. i+rows of the block, ROW_GAP apart. */
 static void copy_rows(const flex_gemm *g, const block *w, int64_t i, int64_t rows, float *dst)
 {
@@ -634,8 +676,9 @@ static float *slot_b(const plan *p, const block *w, float *slot)
     return slot + p->kernels->mr * (w->kc + ROW_GAP);
 }
 
-/* All tiles of rows i .. i+rows (at most mr) of the block. */
-static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, float *slot)
+/* All tiles of rows i .. i+rows (at most mr) of the block; `strip`: where they go, if not to C. */
+static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, float *slot,
+                     const flex_gemm *strip)
 {
     const flex_gemm *g = p->g;
     const flex_gemm_kernels *kernels = p->kernels;
@@ -653,8 +696,14 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
     for (int64_t j = 0; j < w->n; j += nr) {
         t.b = packed_b + j * w->kc;
         t.ahead[0] = ahead_a(g, w, mr, i, j / nr);
-        t.ahead[1] = ahead_b(g, w, mr, i, j);
-        run_tile(g, kernels, &t, i, rows, w->j0 + j, flex_min(nr, w->n - j), w->k0, fn);
+        t.ahead[1] = strip != NULL ? ahead_written(g, i, rows, w->j0 + j)
+                                   : ahead_b(g, w, mr, i, j);
+        int64_t n = flex_min(nr, w->n - j);
+        if (strip != NULL) {
+            run_tile(strip, kernels, &t, 0, rows, j, n, w->k0, fn);
+        } else {
+            run_tile(g, kernels, &t, i, rows, w->j0 + j, n, w->k0, fn);
+        }
     }
 }
 
@@ -668,6 +717,32 @@ static void pack_b(const plan *p, int64_t j0, int64_t n, int64_t k0, int64_t kc,
     }
     for (int64_t j = 0; j < n; j += nr) {
         pack_b_panel(g, p->kernels, j0 + j, flex_min(nr, n - j), k0, kc, dst + j * kc);
+    }
+}
+
+/* All of k in one block, and C is not kept: strips are handed on from the slot. */
+static int goes_in_strips(const flex_gemm *g)
+{
+    return g->passes && g->epilogue != NULL && block_length(g->k) >= g->k;
+}
+
+static void run_strips(const plan *p, const block *w, float *slot)
+{
+    const flex_gemm *g = p->g;
+    int64_t mr = p->kernels->mr;
+    flex_gemm strip = *g;
+    strip.c = slot + p->slot_floats - strip_floats(g);
+    strip.crs = strip_step(w->n);
+    strip.cseg = 0;
+    strip.n = w->n;
+    strip.init = g->mode == FLEX_INIT_COL ? g->init + w->j0 : g->init;
+    for (int64_t i = w->i0; i < w->i1; i += mr) {
+        int64_t rows = flex_min(mr, w->i1 - i);
+        if (g->mode == FLEX_INIT_ROW) {
+            strip.init = g->init + i;
+        }
+        run_rows(p, w, i, rows, slot, &strip);
+        finish_at(g, strip.c, strip.crs, i, rows, w->j0, w->n);
     }
 }
 
@@ -687,9 +762,13 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
         int known = g->pack_b == NULL && g->bcs == 1 && w.next_kc > 0;
         w.next_b = known ? g->b + next_k * g->brs + w.j0 : NULL;
         pack_b(p, w.j0, w.n, w.k0, w.kc, slot_b(p, &w, slot));
+        if (goes_in_strips(g)) {
+            run_strips(p, &w, slot);
+            return;
+        }
         for (int64_t i = w.i0; i < w.i1; i += mr) {
             int64_t rows = flex_min(mr, w.i1 - i);
-            run_rows(p, &w, i, rows, slot);
+            run_rows(p, &w, i, rows, slot, NULL);
             if (next_k >= g->k) {
                 finish_block(g, i, rows, w.j0, w.n);
             }
@@ -739,6 +818,11 @@ void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads)
     plan p;
     make_plan(&p, g, threads);
     run_plan(&p, memory, threads);
+}
+
+int flex_gemm_keeps_c(const flex_gemm *g)
+{
+    return is_direct(g, flex_gemm_table()) || block_length(g->k) < g->k;
 }
 
 int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads)

@@ -24,12 +24,10 @@ typedef struct product {
     void *user;
 } product;
 
-static void call_epilogue(void *user, float *c, int64_t ldc, int64_t row, int64_t col, int64_t rows,
-                          int64_t cols, int64_t batch)
+static void call_epilogue(void *user, const flex_block *b)
 {
     const product *p = user;
-    (void)batch;
-    p->epilogue(p->user, c, ldc, row, col, rows, cols);
+    p->epilogue(p->user, b->c, b->ldc, b->row, b->col, b->rows, b->cols);
 }
 
 static void translate(const burn_flex_gemm *from, product *p)

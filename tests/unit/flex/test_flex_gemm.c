@@ -189,28 +189,28 @@ typedef struct seen {
     atomic_int wrong;
 } seen;
 
-static void twice(void *user, float *c, int64_t ldc, int64_t row, int64_t col, int64_t rows,
-                  int64_t cols, int64_t batch)
+static void twice(void *user, const flex_block *b)
 {
     seen *s = user;
-    int bad = batch != 7 || ldc != s->g->crs || row < 0 || col < 0 || rows < 1 || cols < 1 ||
-              row + rows > s->g->m || col + cols > s->g->n ||
-              c != s->g->c + row * s->g->crs + col;
+    int bad = b->batch != 7 || b->step != s->g->crs || b->row < 0 || b->col < 0 || b->rows < 1 ||
+              b->cols < 1 || b->row + b->rows > s->g->m || b->col + b->cols > s->g->n ||
+              b->at != 1000 + b->row * s->g->crs + b->col ||
+              (!s->g->passes && (b->c != s->g->c + (b->at - 1000) || b->ldc != b->step));
     if (bad) {
         atomic_store(&s->wrong, 1);
         return;
     }
-    for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < cols; j++) {
-            c[i * ldc + j] *= 2.0F;
+    for (int64_t i = 0; i < b->rows; i++) {
+        for (int64_t j = 0; j < b->cols; j++) {
+            s->g->c[b->at - 1000 + i * b->step + j] = 2.0F * b->c[i * b->ldc + j];
         }
     }
-    atomic_fetch_add(&s->elements, rows * cols);
+    atomic_fetch_add(&s->elements, b->rows * b->cols);
 }
 
-static void test_epilogue_sees_each_element_once_and_final(void **state)
+/* `passes`: C may be in scratch memory only. */
+static void check_epilogue(int passes)
 {
-    (void)state;
     for (int s = 0; s < N_SHAPES; s++) {
         for (uint32_t threads = 1; threads <= 2; threads++) {
             product want = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
@@ -220,6 +220,8 @@ static void test_epilogue_sees_each_element_once_and_final(void **state)
             p.g.epilogue = twice;
             p.g.epilogue_user = &calls;
             p.g.batch = 7;
+            p.g.at0 = 1000;
+            p.g.passes = passes;
             flex_gemm_parallel(&p.g, p.memory, threads);
             assert_int_equal(atomic_load(&calls.wrong), 0);
             assert_int_equal(atomic_load(&calls.elements), p.g.m * p.g.n);
@@ -232,27 +234,39 @@ static void test_epilogue_sees_each_element_once_and_final(void **state)
     }
 }
 
+static void test_epilogue_sees_each_element_once_and_final(void **state)
+{
+    (void)state;
+    check_epilogue(0);
+}
+
+static void test_epilogue_is_handed_what_is_kept_nowhere(void **state)
+{
+    (void)state;
+    check_epilogue(1);
+}
+
 /* As `twice`, for C in segments: a block may not reach into the next one. */
-static void twice_in_segment(void *user, float *c, int64_t ldc, int64_t row, int64_t col,
-                             int64_t rows, int64_t cols, int64_t batch)
+static void twice_in_segment(void *user, const flex_block *b)
 {
     seen *s = user;
-    (void)batch;
     const flex_gemm *g = s->g;
-    float *at = g->c + row * g->crs + col / g->cseg * g->cseg_stride + col % g->cseg;
-    if (c != at || col % g->cseg + cols > g->cseg) {
+    int64_t at = b->row * g->crs + b->col / g->cseg * g->cseg_stride + b->col % g->cseg;
+    int bad = b->at != at || (!g->passes && b->c != g->c + at);
+    if (bad || b->col % g->cseg + b->cols > g->cseg) {
         atomic_store(&s->wrong, 1);
         return;
     }
-    for (int64_t i = 0; i < rows * cols; i++) {
-        c[i / cols * ldc + i % cols] *= 2.0F;
+    for (int64_t i = 0; i < b->rows; i++) {
+        for (int64_t j = 0; j < b->cols; j++) {
+            g->c[at + i * b->step + j] = 2.0F * b->c[i * b->ldc + j];
+        }
     }
 }
 
 /* C in segments: columns 0 .. 9 of each row in one plane, the next 10 in another. */
-static void test_epilogue_follows_segments(void **state)
+static void check_segments(int passes)
 {
-    (void)state;
     enum { M = 70, N = 50, K = 300, SEG = 10 };
     product plain = make(M, N, K, 0, 0, 1);
     flex_gemm_serial(&plain.g, plain.memory);
@@ -262,6 +276,7 @@ static void test_epilogue_follows_segments(void **state)
     p.g.cseg_stride = (int64_t)M * SEG;
     seen calls = {.g = &p.g};
     p.g.epilogue = twice_in_segment;
+    p.g.passes = passes;
     p.g.epilogue_user = &calls;
     flex_gemm_serial(&p.g, p.memory);
     assert_int_equal(atomic_load(&calls.wrong), 0);
@@ -273,6 +288,13 @@ static void test_epilogue_follows_segments(void **state)
     }
     drop(&plain);
     drop(&p);
+}
+
+static void test_epilogue_follows_segments(void **state)
+{
+    (void)state;
+    check_segments(0);
+    check_segments(1);
 }
 
 /* Callers ask once for the largest product and run smaller ones in the same memory. */
@@ -330,6 +352,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
         cmocka_unit_test(test_bits_of_each_height),
         cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),
+        cmocka_unit_test(test_epilogue_is_handed_what_is_kept_nowhere),
         cmocka_unit_test(test_epilogue_follows_segments),
         cmocka_unit_test(test_a_smaller_product_needs_no_more_memory),
         cmocka_unit_test(test_nan_and_infinity_propagate),
