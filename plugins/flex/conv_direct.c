@@ -212,7 +212,7 @@ static void run_tiles(const map_job *job, flex_conv_tile *t, int64_t rows, int64
     }
 }
 
-/* A block's maps, without the rests of rows: to where they belong, or side by side and handed on. */
+/* A block's maps, without the rests of rows: where they belong, or side by side and handed on. */
 static void place_block(const map_job *job, int64_t image, int64_t channel, int64_t y0,
                         int64_t rows, int64_t rows_out, float *wide)
 {

@@ -92,7 +92,7 @@ static int64_t slot_floats(const flex_gemm *g)
     return flex_round_up(columns * kc + kernels->mr * (kc + ROW_GAP) + FLEX_NR_MAX, 16);
 }
 
-/* A strip of C: one row of tiles. Those that are multiples of half a page would share cache sets. */
+/* A strip of C: one row of tiles. Rows of a multiple of 1 KiB would share sets of the cache. */
 static int64_t strip_step(int64_t columns)
 {
     return columns % 256 == 0 ? columns + 16 : columns;
@@ -158,7 +158,8 @@ uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
     if (is_direct(g, flex_gemm_table())) {
         return apart;
     }
-    uint64_t slots = (uint64_t)((slot_floats(g) + strip_floats(g)) * (int64_t)threads) * sizeof(float);
+    int64_t floats = slot_floats(g) + strip_floats(g);
+    uint64_t slots = (uint64_t)(floats * (int64_t)threads) * sizeof(float);
     return slots > apart ? slots : apart;
 }
 
