@@ -275,7 +275,8 @@ static void fail_each(void (*make)(void), const char *name, int on_device)
                      (long long)(in_use() - before));
         }
     }
-    assert_true(quiet == 2 && failures > 5);
+    /* A step whose calls wait takes few pieces of the device's memory. */
+    assert_true(quiet == 2 && failures >= 4);
     print_message("%s, %s memory: %lld allocations, %lld steps failed\n", name,
                   on_device ? "device" : "host", (long long)(n - quiet), (long long)failures);
     drop();
