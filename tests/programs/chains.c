@@ -288,7 +288,10 @@ static int32_t variable(const place *at, int32_t x)
     if (at->how->pick % 2) {
         maker_get_var(at->m, at->t);
     } else {
-        maker_set_var(at->m, at->t);
+        /* Several in a row may be one launch. */
+        for (uint32_t k = 0; k < 1u + at->how->pick % 4u; k++) {
+            maker_set_var(at->m, at->t);
+        }
     }
     return x;
 }
