@@ -672,7 +672,8 @@ static int32_t begin_product(flex_fused_job *job, const burn_call *call, flex_pr
 {
     const flex_fused *f = job->f;
     const uint32_t extra = flex_fused_extra(f);
-    if (!flex_producer_make(p, call) || call->workspace == NULL) {
+    int is_short = f->workspace_bytes > 0 && call->workspace == NULL;
+    if (!flex_producer_make(p, call) || is_short) {
         return flex_fail(call->err, BURN_E_INTERNAL, "fused: the call has no workspace");
     }
     burn_operand *z = flex_producer_result(p);
