@@ -71,30 +71,46 @@ static int32_t measure_rows(burni_fused_frame *f, const burn_meta *const *in, bu
     return BURN_OK;
 }
 
+/* What the producer's rule is asked with. */
+typedef struct producer_call {
+    const burni_op *op;
+    const burn_meta *args[BURN_FUSED_MAX_ARGS];
+    burn_infer infer;
+} producer_call;
+
+static void ask_producer(const burn_fused_program *program, const burn_meta *const *in,
+                         burn_meta *made, burn_err *why, producer_call *out)
+{
+    static const burn_meta absent = {.kind = BURN_ABSENT};
+    const burn_fused_step *step = burn_fused_steps(program);
+    const void *attrs = (const char *)program + step->attrs_offset;
+    out->op = burni_op_find(step->op);
+    for (uint32_t i = 0; i < step->n_args; i++) {
+        out->args[i] = step->args[i] == BURN_FUSED_NONE ? &absent : in[step->args[i]];
+    }
+    made->kind = BURN_TENSOR;
+    made->dtype = step->dtype;
+    out->infer = (burn_infer){sizeof(out->infer), step->n_args, 1, step->attrs_size, out->args,
+                              made, step->attrs_size > 0 ? attrs : NULL, why};
+}
+
 /* The shape of what the producer gives, by its own rule; its operands must be what it takes. */
 static int32_t measure_product(burni_fused_frame *f, const burn_meta *const *in, burn_err *err)
 {
-    static const burn_meta absent = {.kind = BURN_ABSENT};
     const burn_fused_step *step = burn_fused_steps(f->program);
-    const burni_op *op = burni_op_find(step->op);
-    const burn_meta *args[BURN_FUSED_MAX_ARGS];
-    const void *attrs = (const char *)f->program + step->attrs_offset;
+    burn_err why = BURN_ERR_INIT;
+    producer_call call;
+    ask_producer(f->program, in, &f->made, &why, &call);
     for (uint32_t i = 0; i < step->n_args; i++) {
-        args[i] = step->args[i] == BURN_FUSED_NONE ? &absent : in[step->args[i]];
         int32_t rc = step->args[i] == BURN_FUSED_NONE
                          ? BURN_OK
-                         : check_operand(f, step->args[i], args[i], err);
+                         : check_operand(f, step->args[i], call.args[i], err);
         if (rc != BURN_OK) {
             return rc;
         }
     }
-    f->made.kind = BURN_TENSOR;
-    f->made.dtype = step->dtype;
     f->full = &f->made;
-    burn_err why = BURN_ERR_INIT;
-    burn_infer a = {sizeof(a), step->n_args, 1, step->attrs_size, args, &f->made,
-                    step->attrs_size > 0 ? attrs : NULL, &why};
-    int32_t rc = op->def.infer(&a);
+    int32_t rc = call.op->def.infer(&call.infer);
     return rc == BURN_OK ? rc : burni_fail(err, rc, "fused: %s", why.text);
 }
 
@@ -347,6 +363,20 @@ static int32_t expand_fused(const burn_builder *b, const burn_expand *a)
     return BURN_OK;
 }
 
+/* Those of the product that it begins with: what counts. */
+static uint64_t flops_fused(const burn_infer *a)
+{
+    burn_err why = BURN_ERR_INIT;
+    burn_meta made = {0};
+    producer_call call;
+    if (!burni_fused_has_producer(a->attrs)) {
+        return 0;
+    }
+    ask_producer(a->attrs, a->in, &made, &why, &call);
+    int known = call.op->def.flops != NULL && call.op->def.infer(&call.infer) == BURN_OK;
+    return known ? call.op->def.flops(&call.infer) : 0;
+}
+
 /* ---- definition ------------------------------------------------------------------------------ */
 
 static const burn_role roles[2] = {
@@ -365,4 +395,5 @@ const burn_op_def burn_op_def_fused = {
     .decompose = expand_fused,
     .eval = burni_fused_eval,
     .samples = burni_fused_samples,
+    .flops = flops_fused,
 };
