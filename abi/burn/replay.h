@@ -50,7 +50,8 @@ BURN_API burn_replay *burn_replay_end(burn_tensor *const *outputs, uint32_t n_ou
 /*
  * Does the step again. `inputs` take the places of the ports in the order of their declaration,
  * with the same dtypes and shapes. Writes n_outputs fresh tensors of the innermost scope, failed
- * ones on failure. Errors of kernels are those of the step's calls.
+ * ones on failure; `outputs` may be the array of the inputs. Errors of kernels are those of the
+ * step's calls.
  */
 BURN_API int32_t burn_replay_run(burn_replay *replay, burn_tensor *const *inputs, uint32_t n_inputs,
                                  burn_tensor **outputs, uint32_t n_outputs, burn_err *err);

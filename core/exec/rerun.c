@@ -335,13 +335,17 @@ int32_t burn_replay_run(burn_replay *r, burn_tensor *const *inputs, uint32_t n_i
     burn_err spare;
     err = burni_first(err, &spare);
     burn_tensor *taken[BURNI_MAX_PORTS];
+    int32_t rc = check_run(r, inputs, n_inputs, outputs, n_outputs, err);
+    int may_run = rc == BURN_OK;
+    if (may_run) {
+        burn_scope_begin();
+        rc = take_inputs(r, inputs, n_inputs, taken, err);
+    }
+    /* Not before: a step that goes on from its results may be given one array for both. */
     for (uint32_t j = 0; outputs != NULL && j < n_outputs; j++) {
         outputs[j] = NULL;
     }
-    int32_t rc = check_run(r, inputs, n_inputs, outputs, n_outputs, err);
-    if (rc == BURN_OK) {
-        burn_scope_begin();
-        rc = take_inputs(r, inputs, n_inputs, taken, err);
+    if (may_run) {
         rc = rc == BURN_OK ? make_outputs(r, outputs, err) : rc;
         rc = rc == BURN_OK ? run(r, taken, outputs, err) : rc;
         burni_scope_end_inside(outputs, n_outputs);

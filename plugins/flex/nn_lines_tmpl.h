@@ -524,12 +524,16 @@ static void line_maxima(void *py, int64_t *index, const flex_maxima *m)
     }
 }
 
-static void line_adam(void *pp, void *pm, void *pv, const void *pg, const flex_adam *k, int64_t n)
+/* A gradient and what decay adds to it; nothing without decay: 0 times an infinite parameter is no
+ * number. `decays` is known where this is called, so that loops do not ask. */
+LINE_INLINE T decayed(T g, T p, T decay, int decays)
 {
-    T *restrict p = pp;
-    T *restrict m = pm;
-    T *restrict v = pv;
-    const T *restrict grad = pg;
+    return decays ? g + decay * p : g;
+}
+
+LINE_INLINE void adam_some(T *restrict p, T *restrict m, T *restrict v, const T *restrict grad,
+                           const flex_adam *k, int64_t n, int decays)
+{
     T b1 = (T)k->beta1;
     T b2 = (T)k->beta2;
     T c1 = (T)(1.0 - k->beta1);
@@ -540,34 +544,50 @@ static void line_adam(void *pp, void *pm, void *pv, const void *pg, const flex_a
     T root = (T)sqrt(k->bias2);
     T eps = (T)k->eps;
     for (int64_t i = 0; i < n; i++) {
-        T g = grad[i] + decay * p[i];
+        T g = decayed(grad[i], p[i], decay, decays);
         m[i] = b1 * m[i] + c1 * g;
         v[i] = b2 * v[i] + c2 * (g * g);
         p[i] = p[i] * shrink - step * m[i] / (SQRT(v[i]) / root + eps);
     }
 }
 
-static void line_sgd(void *pp, void *pv, const void *pg, const flex_sgd *k, int64_t n)
+static void line_adam(void *p, void *m, void *v, const void *grad, const flex_adam *k, int64_t n)
 {
-    T *restrict p = pp;
-    T *restrict v = pv;
-    const T *restrict grad = pg;
+    if (k->decay != 0.0) {
+        adam_some(p, m, v, grad, k, n, 1);
+    } else {
+        adam_some(p, m, v, grad, k, n, 0);
+    }
+}
+
+LINE_INLINE void sgd_some(T *restrict p, T *restrict v, const T *restrict grad, const flex_sgd *k,
+                          int64_t n, int decays)
+{
     T lr = (T)k->lr;
     T decay = (T)k->decay;
     T momentum = (T)k->momentum;
     T keep = (T)k->keep;
     if (v == NULL) {
         for (int64_t i = 0; i < n; i++) {
-            p[i] -= lr * (grad[i] + decay * p[i]);
+            p[i] -= lr * decayed(grad[i], p[i], decay, decays);
         }
         return;
     }
     int first = k->first;
     int nesterov = k->nesterov;
     for (int64_t i = 0; i < n; i++) {
-        T g = grad[i] + decay * p[i];
+        T g = decayed(grad[i], p[i], decay, decays);
         v[i] = first ? g : momentum * v[i] + keep * g;
         p[i] -= lr * (nesterov ? g + momentum * v[i] : v[i]);
+    }
+}
+
+static void line_sgd(void *p, void *v, const void *grad, const flex_sgd *k, int64_t n)
+{
+    if (k->decay != 0.0) {
+        sgd_some(p, v, grad, k, n, 1);
+    } else {
+        sgd_some(p, v, grad, k, n, 0);
     }
 }
 

@@ -463,6 +463,23 @@ static void long_steps__have_a_limit_that_says_what_to_do(void **state)
     burn_var_release(w);
 }
 
+/* A step that goes on from its result: one variable of the caller's is input and output. */
+static void inputs__may_be_where_outputs_go(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *x = VEC(1, 2, 3);
+    assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+    burn_tensor *y = burn_add(burn_replay_port(x), burn_scalar(1.0));
+    burn_replay *step = burn_replay_end(&y, 1, &err);
+    assert_non_null(step);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(burn_replay_run(step, &y, 1, &y, 1, &err), BURN_OK);
+    }
+    CHECK(y, 5, 6, 7);
+    burn_replay_free(step);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +488,7 @@ int main(int argc, char **argv)
         CORE_TEST(replayed_steps__equal_called_ones),
         CORE_TEST(B224_random_numbers__go_on),
         CORE_TEST(inputs__may_be_views),
+        CORE_TEST(inputs__may_be_where_outputs_go),
         CORE_TEST(what_cannot_be_kept__says_why),
         CORE_TEST(runs__check_what_they_are_given),
         CORE_TEST(errors__are_those_of_the_calls),

@@ -12,6 +12,7 @@
 #include <burn/op_attrs.h>
 #include <burn/plans.h>
 #include <burn/replay.h>
+#include <math.h>
 #include <string.h>
 
 enum { MANY = 40, STATES = 3, STEPS = 5 };
@@ -289,6 +290,40 @@ static void test_a_replay_runs_them_together(void **state)
     free_model(&all);
 }
 
+/* Parameters that overflowed, and no decay: state and parameters are what the definition says. */
+static void test_infinite_parameters_stay_out_of_the_state(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_attrs_sgd sgd;
+    burn_attrs_adam a;
+    burn_attrs_init(&sgd, sizeof(sgd));
+    burn_attrs_init(&a, sizeof(a));
+    a.beta1 = 0.5;
+    a.beta2 = 0.5;
+    a.eps = 1e-8;
+    burn_var *p = burn_var_create(dev, VEC(INFINITY, 1.0F), &err);
+    burn_var *m = burn_var_create(dev, VEC(0.0F, 0.0F), &err);
+    burn_var *v = burn_var_create(dev, VEC(0.0F, 0.0F), &err);
+    burn_tensor *grad = VEC(2.0F, 0.0F);
+    burn_var *const adam_vars[6] = {p, NULL, m, v, NULL, NULL};
+    burn_tensor *const adam_in[6] = {NULL, grad, NULL, NULL, burn_scalar(0.5), burn_scalar(1.0)};
+    burn_var *const sgd_vars[4] = {p, NULL, m, NULL};
+    burn_tensor *const sgd_in[4] = {NULL, grad, NULL, burn_scalar(0.5)};
+    int32_t rc = burn_var_update(BURN_OP_ADAM_STEP, &a, sizeof(a), adam_vars, adam_in, 6, NULL);
+    assert_int_equal(rc, BURN_OK);
+    CHECK(burn_var_get(m), 1.0, 0.0);
+    CHECK(burn_var_get(v), 2.0, 0.0);
+    CHECK(burn_is_inf(burn_var_get(p)), 1, 0);
+    rc = burn_var_update(BURN_OP_SGD_STEP, &sgd, sizeof(sgd), sgd_vars, sgd_in, 4, NULL);
+    assert_int_equal(rc, BURN_OK);
+    CHECK(burn_var_get(m), 2.0, 0.0);
+    CHECK(burn_is_inf(burn_var_get(p)), 1, 0);
+    burn_var_release(p);
+    burn_var_release(m);
+    burn_var_release(v);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +332,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_two_updates_of_a_variable_stay_in_order),
         CORE_TEST(test_a_failed_gradient_fails_its_own_variable),
         CORE_TEST(test_a_replay_runs_them_together),
+        CORE_TEST(test_infinite_parameters_stay_out_of_the_state),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
