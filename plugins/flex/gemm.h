@@ -11,6 +11,7 @@
 
 #include "epilogue.h"
 #include "gemm_kernel.h"
+#include "isa.h"
 
 #include <burn/call.h>
 
@@ -58,8 +59,19 @@ typedef struct flex_gemm {
     const float *writes;
 } flex_gemm;
 
-/* The table for this process's ISA. */
-const flex_gemm_kernels *flex_gemm_table(void);
+/* The table for this process's ISA. Inline: a small product asks for it more than once. */
+static inline const flex_gemm_kernels *flex_gemm_table(void)
+{
+#if defined(__x86_64__)
+    if (flex_isa == FLEX_ISA_AVX512) {
+        return &flex_gemm_kernels_avx512;
+    }
+    if (flex_isa == FLEX_ISA_AVX2) {
+        return &flex_gemm_kernels_avx2;
+    }
+#endif
+    return &flex_gemm_kernels_baseline;
+}
 
 /* Bytes of memory that a product needs when one thread computes it, and when all may. */
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads);

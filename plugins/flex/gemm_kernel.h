@@ -3,9 +3,10 @@
  * gemm_kernel.h - the per-ISA part of the f32 matrix product: micro-kernels and packers.
  *
  * gemm_kernel_tmpl.c is compiled once per ISA and defines one flex_gemm_kernels each. Everything
- * about blocking, threads and memory is in gemm_driver.c. A kernel computes an element as a chain
- * of fused multiply-adds over k, in order, from zero, then adds what `init` names; all kernels of a
- * table do exactly that, so an element's bits do not depend on the tile it falls into.
+ * about blocking, threads and memory is in gemm_driver.c, gemm_direct.c and gemm_tile.c. A kernel
+ * computes an element as a chain of fused multiply-adds over k, in order, from zero, then adds what
+ * `init` names; all kernels of a table do exactly that, so an element's bits do not depend on the
+ * tile it falls into.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_KERNEL_H
 #define BURN_PLUGINS_FLEX_GEMM_KERNEL_H

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * gemm_parts.h - between the files of the f32 matrix product: gemm_driver.c, gemm_direct.c and
+ * gemm_tile.c. Kernel files include gemm.h instead.
+ *
+ * Owns what both ways of computing a product share (one panel, one tile, one block of C) and how
+ * the driver reaches the direct way. Rules: nothing here has state, any thread may call; memory is
+ * the caller's. To add a way: four functions like those of the direct one.
+ */
+#ifndef BURN_PLUGINS_FLEX_GEMM_PARTS_H
+#define BURN_PLUGINS_FLEX_GEMM_PARTS_H
+
+#include "gemm.h"
+
+/* gemm_tile.c */
+
+/* k is summed in blocks of equal length, FLEX_GEMM_KC at most. It depends on k only. */
+int64_t flex_gemm_block_length(int64_t k);
+
+/* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
+void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t i0,
+                      int64_t rows, int64_t k0, int64_t kc, float *dst);
+
+/* Packs B columns j0 .. j0+n (at most nr), k0 .. k0+kc, into dst[kc][nr]. */
+void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t j0, int64_t n,
+                      int64_t k0, int64_t kc, float *dst);
+
+/* How far from C's first element column j starts, and how many dense columns follow. */
+int64_t flex_gemm_column_offset(const flex_gemm *g, int64_t j, int64_t *out_dense);
+
+/*
+ * One tile of any size, rows i0 .. i0+rows, columns j0 .. j0+n: in place when its columns are dense
+ * and full, else through a scratch. `t` says kc, A and B; the rest is set here. `fn` is the kernel.
+ */
+void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t,
+                        int64_t i0, int64_t rows, int64_t j0, int64_t n, int64_t k0,
+                        flex_tile_fn fn);
+
+/*
+ * Hands a finished block of C to the epilogue, in pieces with dense columns. It lies at `strip`,
+ * rows `ld` apart, or, where that is NULL, in C.
+ */
+void flex_gemm_finish_at(const flex_gemm *g, float *strip, int64_t ld, int64_t i0, int64_t rows,
+                         int64_t j0, int64_t n);
+
+/* The same for a block in C, if there is an epilogue. */
+void flex_gemm_finish(const flex_gemm *g, int64_t i0, int64_t rows, int64_t j0, int64_t n);
+
+/* gemm_direct.c */
+
+/* Does the product go the direct way? It does not depend on threads. */
+int flex_gemm_is_direct(const flex_gemm *g);
+
+/* Bytes of memory for that; never less than a product with smaller m and n needs. */
+uint64_t flex_gemm_direct_bytes(const flex_gemm *g, uint32_t threads);
+
+/* Computes it. */
+void flex_gemm_direct(const flex_gemm *g, void *memory, uint32_t threads);
+
+/* Columns of the blocks that it hands to an epilogue: see flex_gemm_block_columns. */
+int64_t flex_gemm_direct_columns(const flex_gemm *g, uint32_t threads);
+
+#endif /* BURN_PLUGINS_FLEX_GEMM_PARTS_H */
