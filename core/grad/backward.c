@@ -59,8 +59,10 @@ typedef struct pass {
 
 static uint32_t slot_of(const pass *p, const burni_node *node)
 {
-    uint64_t hash = ((uint64_t)(uintptr_t)node >> 4) * UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t slot = (uint32_t)(hash >> 32) & (p->index_size - 1);
+    /* Nodes lie at equal distances: one multiplication alone would make chains of some of them. */
+    uint64_t hash = (uint64_t)(uintptr_t)node * UINT64_C(0x9E3779B97F4A7C15);
+    hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t slot = (uint32_t)(hash >> 40) & (p->index_size - 1);
     while (p->index[slot] != 0 && p->visits[p->index[slot] - 1].node != node) {
         slot = (slot + 1) & (p->index_size - 1);
     }

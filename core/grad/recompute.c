@@ -258,7 +258,7 @@ static void release_stacked(burni_rerun *rerun)
 static void drop_ghost(burni_rerun *rerun, burn_tensor **slot)
 {
     burn_tensor *t = *slot;
-    if (!burni_is_ghost(t) || !push(rerun, t->recipe)) {
+    if (!push(rerun, t->recipe)) {
         return;
     }
     (void)burni_recipe_ref(t->recipe);
@@ -271,10 +271,14 @@ void burni_rerun_drop_saved(burni_rerun *rerun, burni_node *node)
 {
     rerun->n = 0;
     for (uint32_t i = 0; i < node->n_in; i++) {
-        drop_ghost(rerun, &node->saved_in[i]);
+        if (burni_is_ghost(node->saved_in[i])) {
+            drop_ghost(rerun, &node->saved_in[i]);
+        }
     }
     for (uint32_t j = 0; j < node->n_out; j++) {
-        drop_ghost(rerun, &node->saved_out[j]);
+        if (burni_is_ghost(node->saved_out[j])) {
+            drop_ghost(rerun, &node->saved_out[j]);
+        }
     }
     burni_node_drop_saved(node);
 }
