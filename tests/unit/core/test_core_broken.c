@@ -63,11 +63,38 @@ static void test_a_lost_device(void **state)
     burn_scope_flush();
 }
 
+/* A program that goes on nevertheless needs no more memory from call to call. Behind the one that
+ * loses the device. */
+static void test_a_lost_device_does_not_grow(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_memory first;
+    burn_memory last;
+    BURN_INIT(&first, burn_memory);
+    BURN_INIT(&last, burn_memory);
+    assert_non_null(second);
+    for (int k = 0; k < 400; k++) {
+        burn_scope_begin();
+        burn_tensor *x = burn_zeros(second, BURN_F32, 1, DIMS(4096));
+        check_read_fails(burn_exp(burn_add(x, burn_scalar(k))), BURN_E_DEVICE_LOST, NULL);
+        check_read_fails(on(second, 2.0), BURN_E_DEVICE_LOST, NULL);
+        burn_scope_end();
+        if (k == 100) {
+            assert_int_equal(burn_memory_report(second, &first, &err), BURN_OK);
+        }
+    }
+    assert_int_equal(burn_memory_report(second, &last, &err), BURN_OK);
+    assert_int_equal(last.reserved, first.reserved);
+    assert_int_equal(last.in_use, first.in_use);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_a_kernel_that_fails_late),
         CORE_TEST(test_a_lost_device),
+        CORE_TEST(test_a_lost_device_does_not_grow),
     };
     char wish[32];
     (void)snprintf(wish, sizeof(wish), "%d:3", BURN_OP_EXP);
