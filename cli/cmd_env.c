@@ -278,9 +278,7 @@ static int multiply_all(const cli *c, const words *w)
     if (strlen(w->matmul) >= sizeof(sizes)) {
         return cli_usage(c, "--matmul: the list is too long");
     }
-    burn_device *device = burn_environment_load(w->name, &err) == BURN_OK
-                              ? burn_device_open(w->device, &err)
-                              : NULL;
+    burn_device *device = burn_device_open(w->device, &err);
     if (device == NULL) {
         return cli_fail(c, &err);
     }
@@ -312,6 +310,11 @@ static int prepare(cli *c, const words *w)
 {
     if ((w->program == NULL) == (w->matmul == NULL)) {
         return cli_usage(c, "prepare by what? Write a program behind --, or give --matmul sizes");
+    }
+    /* A wrong name or a damaged file is told before a long program runs for nothing. */
+    burn_err err = BURN_ERR_INIT;
+    if (burn_environment_load(w->name, &err) != BURN_OK) {
+        return cli_fail(c, &err);
     }
     uint32_t plans = 0;
     uint32_t plans_before = 0;
@@ -362,8 +365,8 @@ static int import_file(cli *c, const words *w)
 {
     burn_err err = BURN_ERR_INIT;
     int32_t rc = burn_environment_import(w->name, w->file, &err);
-    /* What is not found is the file, whatever its name is. */
-    return rc == BURN_E_NOT_FOUND ? cli_fail(c, &err) : done(c, rc, &err, w->name);
+    /* What is not there or is damaged is the file: nothing is wrong with the environment. */
+    return rc != BURN_OK ? cli_fail(c, &err) : done(c, rc, &err, w->name);
 }
 
 static int clear(cli *c, const words *w)
