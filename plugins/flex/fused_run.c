@@ -556,10 +556,12 @@ static int is_turned(const flex_fused_job *job, const burn_operand *x)
     return last != 0 && last != 1 && before == 1 && x->dims[x->rank - 1] >= MOST_CROSSED;
 }
 
-static int has_turned(const flex_fused_job *job)
+/* What only the product reads is no matter: its kernel packs it as it does alone. */
+static int has_turned(const flex_fused_job *job, const burn_fused_program *program)
 {
+    const burn_fused_input *inputs = burn_fused_inputs(program);
     for (uint32_t i = 0; i < job->f->n_in; i++) {
-        if (is_turned(job, job->operands[i])) {
+        if (inputs[i].space != BURN_FUSED_WHOLE && is_turned(job, job->operands[i])) {
             return 1;
         }
     }
@@ -724,7 +726,7 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
     if (job.n == 0) {
         return BURN_OK;
     }
-    if (has_turned(&job)) {
+    if (has_turned(&job, call->attrs)) {
         return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: a large transposed operand");
     }
     job.stream = (uint8_t)wants_stream(&job);

@@ -33,6 +33,8 @@ static const product cases[] = {
     {"small", BURN_OP_MATMUL, BURN_F32, 0, 2, {2, 2, 0, 2}, {{5, 7}, {7, 9}, {0}, {5, 9}}, 0},
     {"turned", BURN_OP_MATMUL, BURN_F32, 1, 2, {2, 2, 0, 2},
      {{65, 33}, {33, 70}, {0}, {65, 70}}, 0},
+    {"turned and large", BURN_OP_MATMUL, BURN_F32, 1, 2, {2, 2, 0, 2},
+     {{260, 70}, {70, 270}, {0}, {260, 270}}, 0},
     {"tall", BURN_OP_MATMUL, BURN_F32, 0, 2, {2, 2, 0, 2},
      {{900, 40}, {40, 33}, {0}, {900, 33}}, 0},
     {"wide", BURN_OP_MATMUL, BURN_F32, 0, 2, {2, 2, 0, 2},
