@@ -330,7 +330,9 @@ burn_tensor *burn_replay_scalar(burn_tensor *t, const char *name, double step)
         return t;
     }
     if (at < r->n_params && (r->params[at].value != value || r->params[at].step != step)) {
-        refuse(r, BURN_E_INVALID, "two scalars of one name have different values or steps");
+        refuse(r, BURN_E_INVALID,
+               "two scalars of one name have different values or steps; keep one step of an "
+               "optimizer, not several");
         return t;
     }
     if (at == r->n_params) {
