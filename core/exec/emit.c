@@ -574,6 +574,7 @@ static void fill_launch(const burni_emission *e, const burni_resolved *resolved,
     launch->math = math_of(e);
     launch->tag = e->thread->tag;
     launch->origin = e->thread->origin;
+    launch->remade = e->thread->remaking;
     launch->operands = ops->operands;
     launch->storages = ops->storages;
     launch->moved = overwritable(e);

@@ -289,6 +289,7 @@ static int32_t launch(burni_stream *stream, const burni_again *a, burni_emission
     launch.math = a->math;
     launch.tag = e->thread->tag;
     launch.origin = e->thread->origin;
+    launch.remade = e->thread->remaking;
     launch.check = NULL;
     launch.form = a->form;
     launch.operands = operands;

@@ -308,6 +308,7 @@ __attribute__((noinline)) static int32_t append(burni_stream *stream, const burn
                            .n_out = 1,
                            .tag = thread->tag,
                            .origin = thread->origin,
+                           .remade = thread->remaking,
                            .form = fast->key,
                            .extent = n,
                            .operands = operands,

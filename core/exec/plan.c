@@ -386,6 +386,12 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     return would_cycle(g, group, mine) ? "needs what must run in between" : NULL;
 }
 
+/* Values that are made again to save memory would live from the forward pass on in a group of it. */
+static int comes_too_early(const graph *g, uint32_t i, uint32_t group)
+{
+    return record_at(g, i)->launch.remade && !record_at(g, group)->launch.remade;
+}
+
 /* Record i joins the groups of those that made its operands, where it can. */
 static void join(graph *g, uint32_t i)
 {
@@ -393,7 +399,7 @@ static void join(graph *g, uint32_t i)
     for (uint32_t k = 0; k < r->launch.n_in; k++) {
         uint32_t p = r->slots[k] != BURNI_SLOT_NONE ? g->writers[r->slots[k]] : NONE;
         if (p == NONE || p >= i || g->nodes[p].positions == 0 || !g->nodes[p].needed ||
-            g->nodes[p].group == g->nodes[i].group ||
+            g->nodes[p].group == g->nodes[i].group || comes_too_early(g, i, g->nodes[p].group) ||
             (g->wanted != NULL && g->wanted[p] != g->wanted[i])) {
             continue;
         }

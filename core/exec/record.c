@@ -231,6 +231,7 @@ static int refill(burni_record *r, const burni_launch *launch)
     }
     r->launch.tag = launch->tag;
     r->launch.origin = launch->origin;
+    r->launch.remade = launch->remade;
     r->launch.check = launch->check;
     r->launch.form = launch->form;
     r->launch.extent = launch->extent;

@@ -36,6 +36,7 @@ typedef struct burni_launch {
     uint32_t dying;     /* bit i: nobody sees input i's storage any more: it may be taken */
     uint32_t overwrite; /* bit i: input i is overwritten without being read */
     uint32_t waited;    /* it is a record's: its outputs are promised */
+    uint32_t remade;    /* it makes again what was not kept: see grad/recompute.h */
     uint64_t tag;
     struct burni_origin *origin; /* the call that was decomposed into this one, or NULL */
     burni_note *check; /* what its results are checked by (check.h), or NULL */

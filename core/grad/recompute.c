@@ -138,6 +138,7 @@ static int32_t emit_again(burni_rerun *rerun, burni_recipe *recipe, burn_err *er
     thread->math = recipe->math;
     thread->tag = burni_tag_child(recipe->tag, "recomputed");
     thread->no_grad++;
+    thread->remaking++;
     burn_scope_begin();
     int32_t rc = burni_emit(thread, recipe->device, recipe->op, recipe->attrs, recipe->attrs_size,
                             in, recipe->n_in, out, recipe->n_out);
@@ -148,6 +149,7 @@ static int32_t emit_again(burni_rerun *rerun, burni_recipe *recipe, burn_err *er
         (void)burn_tensor_error(out[0], err);
     }
     burni_scope_end_inside(NULL, 0);
+    thread->remaking--;
     thread->no_grad--;
     thread->tag = tag;
     thread->math = math;

@@ -190,6 +190,7 @@ typedef struct burni_thread {
     uint32_t depth; /* > 0: inside a decomposition or vjp; captures see depth 0 only */
     uint32_t nested;      /* decompositions inside each other */
     uint32_t recompute;   /* burn_recompute_begin without its end */
+    uint32_t remaking;    /* what is called makes values again that were not kept */
     struct burni_origin *origin; /* the call that the outermost of them belongs to, or NULL */
     burni_cause *endless; /* they were too many: what is emitted fails until the outermost ends */
     uint32_t watch; /* BURNI_WATCH_*; not 0: pointwise ops take the long way, where it is looked */

@@ -6,6 +6,8 @@
  */
 #include "core_test.h"
 
+#include <burn/plans.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +132,50 @@ static void test_a_chain_keeps_less(void **state)
     burn_release(balanced.grad);
     burn_release(none.grad);
     burn_release(scope.grad);
+    burn_scope_end();
+}
+
+/* The most that the plan of a step takes: y = gelu(y w), four times, and the gradient of w. */
+static uint64_t planned_peak(int how, burn_tensor *x, burn_tensor *w)
+{
+    for (int round = 0; round < 4; round++) {
+        burn_scope_begin();
+        begin(how);
+        burn_tensor *y = x;
+        for (int i = 0; i < 4; i++) {
+            y = burn_gelu(burn_matmul(y, w), 0);
+        }
+        y = end(total(y));
+        burn_grads *grads = backward(y, 0);
+        burn_tensor *grad = burn_keep(burn_grads_get(grads, w));
+        burn_grads_free(grads);
+        burn_scope_end();
+        assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+        burn_release(grad);
+    }
+    burn_plan_totals t;
+    BURN_INIT(&t, burn_plan_totals);
+    assert_int_equal(burn_plan_report(dev, &t, NULL), BURN_OK);
+    return t.last.peak_bytes;
+}
+
+/* A gelu that is made again could join the group of the product that it is made of, which runs in
+ * the forward pass: it would live from then on. */
+static void test_nothing_is_made_again_too_early(void **state)
+{
+    (void)state;
+    burn_scope_begin();
+    burn_tensor *x = burn_full(dev, BURN_F32, 2, DIMS(128, 64), burn_scalar(0.5));
+    burn_tensor *w = burn_require_grad(ad, burn_full(dev, BURN_F32, 2, DIMS(64, 64),
+                                                     burn_scalar(0.01)));
+    uint64_t balanced = planned_peak(BALANCED, x, w);
+    uint64_t none = planned_peak(NONE, x, w);
+    if (window == 1) {
+        assert_int_equal(none, 0);
+    } else {
+        assert_true(none > 0);
+        assert_true(balanced < none);
+    }
     burn_scope_end();
 }
 
@@ -644,6 +690,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_a_chain_keeps_less),
+        CORE_TEST(test_nothing_is_made_again_too_early),
         CORE_TEST(test_segments_keep_their_borders),
         CORE_TEST(test_B131_gradients_have_the_same_bits),
         CORE_TEST(test_ops_of_all_kinds),
