@@ -386,7 +386,7 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     return would_cycle(g, group, mine) ? "needs what must run in between" : NULL;
 }
 
-/* Values that are made again to save memory would live from the forward pass on in a group of it. */
+/* What is made again to save memory would live from the forward pass on in a group of it. */
 static int comes_too_early(const graph *g, uint32_t i, uint32_t group)
 {
     return record_at(g, i)->launch.remade && !record_at(g, group)->launch.remade;
