@@ -387,6 +387,35 @@ static int32_t run_vjp(pass *p, visit *v)
     return BURN_OK;
 }
 
+/*
+ * Passes of several threads may walk one history at once. `used` counts those inside of a node;
+ * the top bit says that one of them was the last that may, and whoever leaves last drops what the
+ * node saved.
+ */
+#define USED_UP (UINT32_C(1) << 31)
+
+/* 0: an earlier pass used it up. */
+static int enter(burni_node *node)
+{
+    uint32_t inside = atomic_load(&node->used);
+    while ((inside & USED_UP) == 0) {
+        if (atomic_compare_exchange_weak(&node->used, &inside, inside + 1)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void leave(pass *p, burni_node *node, int uses_up)
+{
+    if (uses_up) {
+        (void)atomic_fetch_or(&node->used, USED_UP);
+    }
+    if (atomic_fetch_sub(&node->used, 1) == (USED_UP | 1)) {
+        burni_rerun_drop_saved(&p->rerun, node);
+    }
+}
+
 static int32_t visit_node(pass *p, visit *v)
 {
     burni_node *node = v->node;
@@ -397,7 +426,7 @@ static int32_t visit_node(pass *p, visit *v)
     if (!any) {
         return BURN_OK;
     }
-    if (atomic_load(&node->used)) {
+    if (!enter(node)) {
         return burni_fail(p->err, BURN_E_STATE,
                           "backward: the history through %s was used up by an earlier pass; give "
                           "it BURN_GRAD_RETAIN",
@@ -422,10 +451,7 @@ static int32_t visit_node(pass *p, visit *v)
         burni_handle_unref(grads_of(v)[j]);
         grads_of(v)[j] = NULL;
     }
-    if (rc == BURN_OK && (p->flags & (BURN_GRAD_RETAIN | BURN_GRAD_CREATE)) == 0) {
-        atomic_store(&node->used, 1);
-        burni_rerun_drop_saved(&p->rerun, node);
-    }
+    leave(p, node, rc == BURN_OK && (p->flags & (BURN_GRAD_RETAIN | BURN_GRAD_CREATE)) == 0);
     return rc;
 }
 

@@ -134,7 +134,7 @@ struct burni_node {
     uint32_t n_out;
     uint32_t attrs_size;
     uint32_t size_class;
-    _Atomic uint32_t used; /* a backward pass dropped the saved values */
+    _Atomic uint32_t used; /* passes inside, and whether one uses it up (grad/backward.c) */
     uint32_t zero;
     uint64_t leaf_id;
     uint64_t tag; /* of the call; its gradient has the same */

@@ -686,6 +686,57 @@ static void test_two_threads_walk_one_history(void **state)
     }
 }
 
+static pthread_barrier_t together;
+
+/* One pass that uses the history up; `fine`: it got its gradient. */
+static void *use_up(void *arg)
+{
+    walker *w = arg;
+    burn_err err = BURN_ERR_INIT;
+    burn_scope_begin();
+    (void)pthread_barrier_wait(&together);
+    burn_grads *grads = burn_backward(w->y, NULL, 0, &err);
+    burn_tensor *g = grads != NULL ? burn_grads_get(grads, w->x) : NULL;
+    w->fine = g != NULL && burn_read(g, w->seen, sizeof(w->seen), NULL) == BURN_OK;
+    burn_grads_free(grads);
+    burn_scope_end();
+    return w->fine || err.code == BURN_E_STATE ? NULL : w;
+}
+
+/* Two passes at the same time that both use it up: one may be refused, nothing is let go twice. */
+static void test_two_threads_use_one_history_up(void **state)
+{
+    (void)state;
+    assert_int_equal(pthread_barrier_init(&together, NULL, 2), 0);
+    for (int round = 0; round < 40; round++) {
+        burn_scope_begin();
+        burn_tensor *x = burn_require_grad(ad, VEC(0.1f, 0.2f, 0.3f, 0.4f));
+        begin(round % N_WAYS);
+        burn_tensor *y = x;
+        for (int i = 0; i < 12; i++) {
+            y = burn_exp(burn_sin(y));
+        }
+        y = end(y);
+        assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+        walker walkers[2] = {{.y = y, .x = x}, {.y = y, .x = x}};
+        pthread_t threads[2];
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(pthread_create(&threads[k], NULL, use_up, &walkers[k]), 0);
+        }
+        for (int k = 0; k < 2; k++) {
+            void *failed = NULL;
+            assert_int_equal(pthread_join(threads[k], &failed), 0);
+            assert_null(failed);
+        }
+        assert_true(walkers[0].fine || walkers[1].fine);
+        if (walkers[0].fine && walkers[1].fine) {
+            assert_memory_equal(walkers[0].seen, walkers[1].seen, sizeof(walkers[0].seen));
+        }
+        burn_scope_end();
+    }
+    assert_int_equal(pthread_barrier_destroy(&together), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -705,6 +756,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_failures_name_the_recomputation),
         CORE_TEST(test_recomputation_is_captured),
         CORE_TEST(test_two_threads_walk_one_history),
+        CORE_TEST(test_two_threads_use_one_history_up),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
