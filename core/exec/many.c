@@ -58,21 +58,12 @@ static const burn_row *row_for_many(const burni_stream *stream, const burni_batc
 
 /* ---- who touches what ------------------------------------------------------------------------ */
 
-static int touches(const burni_record *r, uint32_t slot)
-{
-    int found = 0;
-    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
-        found |= r->slots[i] == slot;
-    }
-    return found;
-}
-
 /* Does a write what b touches? */
 static int writes_of(const burni_record *a, const burni_record *b)
 {
     int found = 0;
     for (uint32_t j = a->launch.n_in; j < a->launch.n_in + a->launch.n_out; j++) {
-        found |= a->slots[j] != BURNI_SLOT_NONE && touches(b, a->slots[j]);
+        found |= a->slots[j] != BURNI_SLOT_NONE && burni_record_touches(b, a->slots[j]);
     }
     return found;
 }

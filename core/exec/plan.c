@@ -95,20 +95,11 @@ static void add_edge(graph *g, uint32_t from, uint32_t to)
     g->nodes[to].edges = g->n_edges++;
 }
 
-static int touches(const burni_record *r, uint32_t slot)
-{
-    int found = 0;
-    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
-        found |= r->slots[i] == slot;
-    }
-    return found;
-}
-
 /* Whoever writes what is there already (a variable) comes after all that used it. */
 static void add_rewrite(graph *g, uint32_t i, uint32_t slot)
 {
     for (uint32_t k = 0; k < i; k++) {
-        if (g->nodes[k].needed && touches(record_at(g, k), slot)) {
+        if (g->nodes[k].needed && burni_record_touches(record_at(g, k), slot)) {
             add_edge(g, k, i);
         }
     }
@@ -532,7 +523,7 @@ static int is_written(const graph *g, uint32_t m)
     uint32_t slot = record_at(g, m)->slots[record_at(g, m)->launch.n_in];
     for (uint32_t i = m + 1; i < g->n; i++) {
         if (g->nodes[i].needed && g->nodes[i].group != g->nodes[m].group &&
-            touches(record_at(g, i), slot)) {
+            burni_record_touches(record_at(g, i), slot)) {
             return 1;
         }
     }

@@ -52,6 +52,15 @@ burni_record *burni_record_copy(burni_stream *stream, const burni_launch *launch
                                 const uint32_t *slots);
 /* It needs its row, and what tells where it comes from, no more. */
 void burni_record_let_go(burni_record *r);
+/* Is one of its operands the slot? */
+static inline int burni_record_touches(const burni_record *r, uint32_t slot)
+{
+    int found = 0;
+    for (uint32_t i = 0; i < r->launch.n_in + r->launch.n_out; i++) {
+        found |= r->slots[i] == slot;
+    }
+    return found;
+}
 /* It needs what tells where it comes from no more. */
 void burni_record_forget(burni_record *r);
 /* A record of the stream will write the storage. */
