@@ -10,7 +10,6 @@
 #include "program.h"
 
 #include <burn/explain.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,16 +198,12 @@ int cli_explain(cli *c)
     if (program == NULL) {
         return cli_usage(c, "which program? Write it behind --");
     }
-    char folder[] = "/tmp/burn-explain-XXXXXX";
-    if (mkdtemp(folder) == NULL) {
-        return cli_error(c, BURN_E_IO, "no folder can be made in /tmp: %s", strerror(errno));
-    }
-    int end = cli_program_run(c, program, "BURN_EXPLAIN", folder);
+    int end = 0;
     telling to = {c->json ? json_array() : NULL, 0};
-    cli_program_files(folder, tell, &to);
-    if (end == -1) {
+    status = cli_program_watch(c, program, "BURN_EXPLAIN", tell, &to, &end);
+    if (status >= 0) {
         json_decref(to.list);
-        return cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
+        return status;
     }
     status = cli_program_status(end);
     if (c->json) {

@@ -8,7 +8,6 @@
  */
 #include "program.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,16 +74,12 @@ int cli_plans(cli *c)
     if (program == NULL) {
         return cli_usage(c, "which program? Write it behind --");
     }
-    char folder[] = "/tmp/burn-plans-XXXXXX";
-    if (mkdtemp(folder) == NULL) {
-        return cli_error(c, BURN_E_IO, "no folder can be made in /tmp: %s", strerror(errno));
-    }
-    int end = cli_program_run(c, program, "BURN_PLANS", folder);
+    int end = 0;
     found f = {c->json ? json_array() : NULL, 0};
-    cli_program_files(folder, take, &f);
-    if (end == -1) {
+    status = cli_program_watch(c, program, "BURN_PLANS", take, &f, &end);
+    if (status >= 0) {
         json_decref(f.processes);
-        return cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
+        return status;
     }
     status = cli_program_status(end);
     if (c->json) {

@@ -285,15 +285,10 @@ int cli_profile(cli *c)
     if (program == NULL) {
         return cli_usage(c, "which program? Write it behind --");
     }
-    char folder[] = "/tmp/burn-profile-XXXXXX";
-    if (mkdtemp(folder) == NULL) {
-        return cli_error(c, BURN_E_IO, "no folder can be made in /tmp: %s", strerror(errno));
-    }
-    int end = cli_program_run(c, program, "BURN_PROFILE", folder);
+    int end = 0;
     cli_lanes lanes = {NULL, 0, 0};
-    cli_program_files(folder, cli_lanes_read, &lanes);
-    status = end == -1 ? cli_error(c, BURN_E_NO_MEMORY, "the program could not be started")
-                       : finish(c, &lanes, end, &how);
+    status = cli_program_watch(c, program, "BURN_PROFILE", cli_lanes_read, &lanes, &end);
+    status = status >= 0 ? status : finish(c, &lanes, end, &how);
     cli_lanes_free(&lanes);
     return status;
 }

@@ -45,7 +45,7 @@ typedef struct cli_sums {
     uint32_t n;
 } cli_sums;
 
-/* Takes one file; for cli_program_files. */
+/* Takes one file; for cli_program_watch. */
 void cli_lanes_read(void *user, const char *path);
 void cli_lanes_free(cli_lanes *lanes);
 

@@ -43,12 +43,12 @@ static _Noreturn void become(const cli *c, char **program, const char *variable,
     _exit(status);
 }
 
-int cli_program_run(const cli *c, char **program, const char *variable, const char *folder)
+int cli_program_run(const cli *c, char **program, const char *variable, const char *value)
 {
     (void)fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        become(c, program, variable, folder);
+        become(c, program, variable, value);
     }
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGQUIT, SIG_IGN);
@@ -63,7 +63,7 @@ int cli_program_status(int wait_status)
     return WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-void cli_program_files(const char *folder, void (*take)(void *user, const char *path), void *user)
+static void take_files(const char *folder, void (*take)(void *user, const char *path), void *user)
 {
     struct dirent **names = NULL;
     int n = scandir(folder, &names, NULL, versionsort);
@@ -78,6 +78,20 @@ void cli_program_files(const char *folder, void (*take)(void *user, const char *
     }
     free(names);
     (void)rmdir(folder);
+}
+
+int cli_program_watch(cli *c, char **program, const char *variable,
+                      void (*take)(void *user, const char *path), void *user, int *out_end)
+{
+    char folder[64];
+    (void)snprintf(folder, sizeof(folder), "/tmp/burn-%s-XXXXXX", c->command->name);
+    if (mkdtemp(folder) == NULL) {
+        return cli_error(c, BURN_E_IO, "no folder can be made in /tmp: %s", strerror(errno));
+    }
+    *out_end = cli_program_run(c, program, variable, folder);
+    take_files(folder, take, user);
+    return *out_end != -1 ? -1
+                          : cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
 }
 
 void cli_program_end(int wait_status, uint32_t found)
