@@ -29,7 +29,7 @@ void burni_explain_copy(burni_emission *e, const burn_tensor *t);
 /* An op was emitted while a frame is open: what it belongs to may want to name it. */
 void burni_explain_part(burni_thread *thread, const burni_op *op);
 
-/* Calls of these names ran as one, which is called `op`, by the row `served`, or could not ("" and
+/* Calls of these names ran as one, which is called `op`, by the row `served`, or did not ("" and
  * why). */
 void burni_explain_fused(burni_thread *thread, const char *op, const char *names,
                          const char *served, const char *why);

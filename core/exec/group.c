@@ -605,7 +605,8 @@ static void keep_bound(const burni_batch *batch, burni_group *g, const burni_gro
     g->is_bound = 1;
 }
 
-static int32_t run_fused(burni_stream *stream, const burni_batch *batch, burni_group *g)
+static int32_t run_fused(burni_stream *stream, const burni_batch *batch, burni_group *g,
+                         burn_err *err)
 {
     burni_group_call call;
     if (g->is_bound && batch->changed <= g->changed) {
@@ -613,10 +614,11 @@ static int32_t run_fused(burni_stream *stream, const burni_batch *batch, burni_g
     } else if (burni_group_bind(batch, g, &call)) {
         keep_bound(batch, g, &call);
     } else {
-        return BURN_E_UNSUPPORTED;
+        *err = (burn_err)BURN_ERR_INIT;
+        return burni_fail(err, BURN_E_SHAPE, "its operands do not fit each other any more");
     }
     call.launch.dying = batch->checks ? 0 : call.launch.dying;
-    return burni_launch_try(stream, &call.launch, call.operands);
+    return burni_launch_try(stream, &call.launch, call.operands, err);
 }
 
 /* Members that run one by one read inputs when an output of the group is written already. */
@@ -643,19 +645,26 @@ static void done(const burni_batch *batch, const burni_group *g)
     }
 }
 
-void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group)
+int burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group)
 {
-    if (run_fused(stream, batch, group) == BURN_OK) {
+    burn_err err;
+    int32_t rc = run_fused(stream, batch, group, &err);
+    if (rc == BURN_OK) {
         if (__builtin_expect(batch->checks != 0, 0)) {
             burni_check_group(stream, batch, group);
         }
         done(batch, group);
-        return;
+        return BURNI_RAN_AS_ONE;
     }
+    int refused = rc == BURN_E_UNSUPPORTED;
+    (void)snprintf(group->apart, sizeof(group->apart), "ran apart: %.40s%s%.140s",
+                   refused ? group->resolved->row->name : "", refused ? " refuses it: " : "",
+                   err.text);
     group->is_bound = 0;
     part_places(batch, group);
     for (uint32_t k = 0; k < group->n_members; k++) {
         burni_stream_runs(stream, group->members[k].record);
         burni_record_run(stream, batch->slots, batch->records[group->members[k].record]);
     }
+    return refused ? BURNI_REFUSED : BURNI_RAN_APART;
 }

@@ -5,7 +5,8 @@
  * A group is made from records that plan.c found to fit; its program, its operands and the row
  * that runs it are remembered by number. Where something is in the way at run time (an input that
  * failed, sizes that no longer fit each other, a kernel that refuses) the records run one by one,
- * so errors and values are those of single calls. Under the stream's lock.
+ * so errors and values are those of single calls, and `apart` says why. What a kernel refused it
+ * would refuse again, so the plan gives the group up. Under the stream's lock.
  */
 #ifndef BURN_CORE_EXEC_GROUP_H
 #define BURN_CORE_EXEC_GROUP_H
@@ -60,6 +61,8 @@ typedef struct burni_group {
     uint32_t program_size;
     uint32_t n_uses;
     uint32_t is_bound; /* `bound` is filled */
+    uint32_t is_refused; /* by its kernel */
+    uint32_t zero;
     uint64_t changed;  /* the batch's at that time: it is as good for records that are as old */
     /* Held. With a product it is for `sizes` (group.c), and is found again for others. */
     const burni_resolved *resolved;
@@ -74,7 +77,9 @@ typedef struct burni_group {
     burn_operand *bound; /* the operands of the call as they were bound last, without memory */
     int64_t length[2];   /* of a row, then */
     void *program;
-    char end[104]; /* for whoever watches: why it is no longer, or "" */
+    char end[104];   /* for whoever watches: why it is no longer, or "" */
+    char apart[208]; /* the same: why it did not run as one the last time that it did not */
+    struct burni_group *next; /* of those that a plan gave up */
     uint64_t memory[]; /* what the pointers point at */
 } burni_group;
 
@@ -95,8 +100,9 @@ typedef struct burni_group_call {
 int burni_group_bind(const burni_batch *batch, burni_group *group, burni_group_call *call);
 /* What a run will need; 0 where it cannot run as one. */
 uint64_t burni_group_workspace(const burni_batch *batch, burni_group *group);
-/* Runs all members. */
-void burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group);
+enum { BURNI_RAN_AS_ONE, BURNI_RAN_APART, BURNI_REFUSED /* by the kernel, so it ran apart */ };
+/* Runs all members; which of these it was. */
+int burni_group_run(burni_stream *stream, const burni_batch *batch, burni_group *group);
 
 /* May the launch be a group's product, as its row is today? */
 static inline int burni_may_produce(const burni_launch *launch)

@@ -504,30 +504,29 @@ static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_
     return BURN_OK;
 }
 
-int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
+                         burn_err *err)
 {
     uint64_t vars = 0;
     if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
         return run_dry(stream, launch, 1);
     }
+    begin_error(err);
     if (look_at_inputs(launch, &vars) != NULL) {
-        return BURN_E_UNSUPPORTED;
+        return burni_fail(err, BURN_E_STATE, "an input has failed");
     }
-    burn_err err;
     burn_operand workspace;
     burni_block *scratch = NULL;
-    begin_error(&err);
     burni_storage *lender = reuse_by_position(launch);
-    int32_t rc = back_outputs(stream, launch, &err);
+    int32_t rc = back_outputs(stream, launch, err);
     if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
-        scratch = take_workspace(stream, launch, &workspace, &err);
+        scratch = take_workspace(stream, launch, &workspace, err);
         rc = scratch != NULL ? BURN_OK : BURN_E_NO_MEMORY;
     }
     int backed = rc == BURN_OK;
     if (backed) {
-        rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL,
-                          &err);
-        stream->n_launched++;
+        rc = launch_bound(stream, launch, vars, operands, scratch != NULL ? &workspace : NULL, err);
+        stream->n_launched += rc == BURN_OK;
     }
     if (scratch != NULL) {
         burni_pool_give(&stream->cache, scratch);
@@ -538,8 +537,8 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
     undo_reuse(launch, lender);
     if (backed && lender != NULL && rc != BURN_E_UNSUPPORTED) {
         /* Part of the input may have been overwritten: nobody can do it again. */
-        err.code = rc;
-        (void)fail_launch(stream, launch, &err);
+        err->code = rc;
+        (void)fail_launch(stream, launch, err);
         return BURN_OK;
     }
     return rc;

@@ -17,8 +17,10 @@
  */
 int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_operand *operands);
 /* The same, but a failure is the answer, and the outputs are as before: nothing is marked. What may
- * be overwritten are inputs that lie as an output does, element by element. */
-int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands);
+ * be overwritten are inputs that lie as an output does, element by element. BURN_E_UNSUPPORTED: the
+ * kernel does not do it. */
+int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
+                         burn_err *err);
 /* As many launches of one row as are run in one go (burn_many). */
 enum { BURNI_MANY = 32, BURNI_MANY_OPERANDS = 12 };
 /*

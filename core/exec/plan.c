@@ -593,7 +593,7 @@ static void tell_why_not(const graph *g, uint32_t group, const char *why)
     burni_explain_fused(thread, "burn.fused", names, "", why);
 }
 
-static void tell_fused(const burni_batch *batch, const burni_group *group)
+static void tell_fused(const burni_batch *batch, const burni_group *group, int ran_as_one)
 {
     char names[224] = "";
     burni_thread *thread = burni_thread_current;
@@ -603,7 +603,9 @@ static void tell_fused(const burni_batch *batch, const burni_group *group)
     for (uint32_t k = 0; k < group->n_members; k++) {
         append_name(names, sizeof(names), batch->records[group->members[k].record]);
     }
-    burni_explain_fused(thread, "burn.fused", names, group->resolved->row->name, group->end);
+    burni_explain_fused(thread, "burn.fused", names,
+                        ran_as_one ? group->resolved->row->name : "",
+                        ran_as_one ? group->end : group->apart);
 }
 
 static void add_step(burni_plan *plan, uint32_t record, burni_group *group)
@@ -718,6 +720,11 @@ void burni_plan_free(burni_plan *plan)
     for (uint32_t k = 0; plan != NULL && k < plan->n_steps; k++) {
         burni_group_free(plan->steps[k].group);
     }
+    while (plan != NULL && plan->refused != NULL) {
+        burni_group *next = plan->refused->next;
+        burni_group_free(plan->refused);
+        plan->refused = next;
+    }
     if (plan != NULL) {
         burni_places_free(plan->places);
     }
@@ -726,8 +733,40 @@ void burni_plan_free(burni_plan *plan)
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
+static int run_group(burni_stream *stream, const burni_batch *batch, burni_group *group)
 {
+    int how = burni_group_run(stream, batch, group);
+    tell_fused(batch, group, how == BURNI_RAN_AS_ONE);
+    group->is_refused = how == BURNI_REFUSED;
+    return how == BURNI_REFUSED;
+}
+
+/* The members of refused groups become steps, so that their results get places, too. */
+static void give_up_refused(burni_plan *plan)
+{
+    burni_step steps[BURNI_MAX_WINDOW];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < plan->n_steps; k++) {
+        burni_group *g = plan->steps[k].group;
+        if (g == NULL || !g->is_refused) {
+            steps[n++] = plan->steps[k];
+            continue;
+        }
+        for (uint32_t m = 0; m < g->n_members; m++) {
+            steps[n++] = (burni_step){NULL, g->members[m].record, 0};
+        }
+        g->next = plan->refused;
+        plan->refused = g;
+    }
+    memcpy(plan->steps, steps, n * sizeof(steps[0]));
+    plan->n_steps = n;
+    burni_places_free(plan->places);
+    plan->places = NULL;
+}
+
+int burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan)
+{
+    int refused = 0;
     uint32_t next = UINT32_MAX;
     uint32_t until = 0; /* steps before this one have run with an earlier one */
     if (__builtin_expect(!batch->checks, 1)) {
@@ -740,8 +779,7 @@ void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *
             next = burni_places_step(stream, plan->places, k);
         }
         if (step->group != NULL) {
-            tell_fused(batch, step->group);
-            burni_group_run(stream, batch, step->group);
+            refused |= run_group(stream, batch, step->group);
         } else if (step->many > 0) {
             burni_many_run(stream, batch, step);
             until = k + step->many;
@@ -752,4 +790,8 @@ void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *
     if (!batch->checks) {
         burni_places_end(stream, plan->places);
     }
+    if (__builtin_expect(refused, 0)) {
+        give_up_refused(plan);
+    }
+    return refused;
 }

@@ -25,8 +25,9 @@ burni_plan *burni_plan_for(burni_stream *stream, const burni_batch *batch, const
 /* The plan that there is for these records, if it needs all of them; NULL: none. */
 burni_plan *burni_plan_of_all(burni_stream *stream, const burni_batch *batch,
                               const uint8_t *alive);
-/* Runs them and lets go of all that is not needed any more, step by step. */
-void burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan);
+/* Runs them and lets go of all that is not needed any more, step by step. 1: kernels refused
+ * groups, which are single steps from now on. */
+int burni_plan_run(burni_stream *stream, const burni_batch *batch, burni_plan *plan);
 
 /* A plan of one's own, not kept with the stream's; NULL: no memory. To be freed before the device
  * gets other rows, or not run after that (burni_plan_is_stale). With `groups` (of each record, see

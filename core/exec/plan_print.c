@@ -45,8 +45,10 @@ static void print_lines(burni_printer *p, const char *text)
 
 static void print_group(burni_printer *p, const burni_group *g, char *text)
 {
-    burni_print(p, "  %u calls as one by %s%s%s:\n", g->n_members, g->resolved->row->name,
-                g->end[0] != '\0' ? ", " : "", g->end);
+    const char *more = g->is_refused ? g->apart : g->end;
+    burni_print(p, g->is_refused ? "  %u calls one by one, not by %s%s%s:\n"
+                                 : "  %u calls as one by %s%s%s:\n",
+                g->n_members, g->resolved->row->name, more[0] != '\0' ? ", " : "", more);
     (void)burn_fused_text(g->program, text, PROGRAM_TEXT);
     print_lines(p, text);
 }
@@ -80,6 +82,9 @@ void burni_plans_print(const burni_stream *stream, burni_printer *p)
             if (plan->steps[k].group != NULL) {
                 print_group(p, plan->steps[k].group, text);
             }
+        }
+        for (const burni_group *g = plan->refused; g != NULL && text != NULL; g = g->next) {
+            print_group(p, g, text);
         }
     }
     burni_free(text);

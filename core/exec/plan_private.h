@@ -21,6 +21,7 @@ struct burni_plan {
     uint32_t zero;
     uint32_t refusals; /* how often another plan from a file did not fit where this one does */
     burni_places *places;
+    burni_group *refused; /* by their kernels at a launch: a list, for whoever prints the plan */
     burni_step steps[];
 };
 

@@ -206,7 +206,7 @@ static void run_bound(burn_replay *r)
         const burni_part *part = &r->parts[p];
         burni_batch batch = batch_of(r, part->from, part->n);
         if (part->plan != NULL) {
-            burni_plan_run(r->stream, &batch, part->plan);
+            r->is_new_plan |= (uint32_t)burni_plan_run(r->stream, &batch, part->plan);
         }
         for (uint32_t k = 0; k < part->n && part->plan == NULL; k++) {
             if (!batch.records[k]->done) {

@@ -162,7 +162,7 @@ static void run_batch(burni_stream *stream, const burni_batch *batch, const uint
         }
     }
     if (plan != NULL) {
-        burni_plan_run(stream, batch, plan);
+        (void)burni_plan_run(stream, batch, plan);
     }
     for (uint32_t i = 0; i < batch->n; i++) {
         burni_record *r = batch->records[i];
@@ -212,7 +212,7 @@ static int run_whole(burni_stream *stream, const burni_batch *batch, const uint8
         return 0;
     }
     burni_dry_calls(stream, batch->n);
-    burni_plan_run(stream, batch, plan);
+    (void)burni_plan_run(stream, batch, plan);
     for (uint32_t i = 0; i < batch->n; i++) {
         burni_record_free(stream, batch->records[i]);
     }
