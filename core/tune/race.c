@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * race.c - see race.h. Times are medians of samples; a sample is as many runs as take about
- * SAMPLE seconds, so that the clock's grain and a single interrupt do not decide.
+ * race.c - see race.h. A sample is as many runs as take about SAMPLE seconds, so that the clock's
+ * grain does not decide; a candidate's time is its best sample. What disturbs a machine only ever
+ * adds time, and on a busy one most samples are disturbed: medians then tell of the neighbours.
+ *
+ * Who is put aside was clearly slower in samples taken side by side. The leader's best sample can
+ * only get better in these rounds, so that stays true; what was compared with samples of another
+ * time (a slow candidate's first runs) comes back when the leader turns out slower than it.
  */
 #include "tune/race.h"
 
@@ -9,22 +14,28 @@
 
 #define SAMPLE    2e-4
 #define MAX_RUNS  2000u
-#define N_SAMPLES 7
+#define N_SAMPLES 9
 /* Each has so many samples beside the others', also where that takes longer than the budget; but
  * not longer than PATIENCE budgets. */
 #define N_LEAST  3
 #define PATIENCE 10.0
-/* Slower than the best by more than this: out after the first look, and after three samples. */
+/* Slower than the best by more than this: out after so many samples, since fewer may all have been
+ * disturbed. */
+#define SLOWER 1.15
+#define N_SURE 5
+/* Out after the first runs: slower by more than this, and each sample would cost that part of the
+ * budget. */
 #define CLEARLY 2.0
-#define SLOWER  1.15
+#define COSTLY  (1.0 / 12)
+/* So often may some come back. */
+#define COMEBACKS 3
 /* Candidate 0 goes unless the winner needs less than this part of its time. */
 #define WORTH 0.97
 /* So near to the bound that nothing better is possible. */
 #define AT_BOUND 1.03
 
 typedef struct lane {
-    double samples[N_SAMPLES];
-    uint32_t n;
+    uint32_t n; /* samples; the best one is the race's `seconds` */
     uint32_t repeats;
     int out;
 } lane;
@@ -34,19 +45,6 @@ typedef struct course {
     double spent;
     lane lanes[BURNI_RACE_MAX];
 } course;
-
-static double median(const lane *l)
-{
-    double sorted[N_SAMPLES];
-    for (uint32_t i = 0; i < l->n; i++) {
-        uint32_t at = i;
-        for (; at > 0 && sorted[at - 1] > l->samples[i]; at--) {
-            sorted[at] = sorted[at - 1];
-        }
-        sorted[at] = l->samples[i];
-    }
-    return l->n > 0 ? sorted[(l->n - 1) / 2] : 0.0;
-}
 
 static double run_some(course *c, uint32_t i, uint32_t repeats)
 {
@@ -76,7 +74,6 @@ static double warm_up(course *c, uint32_t i)
     c->lanes[i].repeats = repeats < 1.0 ? 1u : repeats > MAX_RUNS ? MAX_RUNS : (uint32_t)repeats;
     if (best > c->race->budget / 8) {
         /* So slow that this was a sample. */
-        c->lanes[i].samples[0] = best;
         c->lanes[i].n = 1;
         c->race->seconds[i] = best;
     }
@@ -87,9 +84,10 @@ static void sample(course *c, uint32_t i)
 {
     lane *l = &c->lanes[i];
     double seconds = run_some(c, i, l->repeats);
-    if (!l->out && l->n < N_SAMPLES) {
-        l->samples[l->n++] = seconds;
-        c->race->seconds[i] = median(l);
+    if (!l->out) {
+        double best = c->race->seconds[i];
+        c->race->seconds[i] = l->n > 0 && best < seconds ? best : seconds;
+        l->n++;
     }
 }
 
@@ -124,7 +122,7 @@ static int defender_is_enough(course *c)
     if (warm_up(c, 0) < 0.0) {
         return 0;
     }
-    for (int k = 0; k < 3 && !c->lanes[0].out && (c->lanes[0].n == 0 || !is_over(c)); k++) {
+    for (int k = 0; k < N_LEAST && !c->lanes[0].out && (c->lanes[0].n == 0 || !is_over(c)); k++) {
         sample(c, 0);
     }
     return is_at_bound(c, 0);
@@ -135,7 +133,7 @@ static void look_at_others(course *c)
     for (uint32_t i = 1; i < c->race->n; i++) {
         double seconds = warm_up(c, i);
         uint32_t best = leader(c);
-        if (seconds >= 0.0 && best < c->race->n && best != i &&
+        if (seconds > COSTLY * c->race->budget && best < c->race->n && best != i &&
             seconds > CLEARLY * c->race->seconds[best]) {
             c->lanes[i].out = 1;
             c->race->seconds[i] = seconds;
@@ -148,7 +146,8 @@ static uint32_t drop_slow_ones(course *c, uint32_t best)
     uint32_t left = 0;
     for (uint32_t i = 0; i < c->race->n; i++) {
         lane *l = &c->lanes[i];
-        if (i != best && l->n >= 3 && c->race->seconds[i] > SLOWER * c->race->seconds[best]) {
+        if (i != best && l->n >= N_SURE &&
+            c->race->seconds[i] > SLOWER * c->race->seconds[best]) {
             l->out = 1;
         }
         left += !l->out;
@@ -156,12 +155,12 @@ static uint32_t drop_slow_ones(course *c, uint32_t best)
     return left;
 }
 
-/* What candidate 0 did alone was at another time: a machine that was busy then would decide. */
+/* What somebody did before was at another time: a machine that was busy then would decide. */
 static void begin_rounds(course *c)
 {
     c->spent = 0.0;
-    if (!c->lanes[0].out && c->lanes[0].n > 1) {
-        c->lanes[0].n = 0;
+    for (uint32_t i = 0; i < c->race->n; i++) {
+        c->lanes[i].n = 0;
     }
 }
 
@@ -188,6 +187,34 @@ static void rounds(course *c)
             return;
         }
     }
+}
+
+/* Those that were put aside and whose time is below the leader's run again, side by side with all
+ * that are still in it. 0: there are none. */
+static int bring_back(course *c)
+{
+    uint32_t best = leader(c);
+    int any = 0;
+    for (uint32_t i = 0; i < c->race->n && best < c->race->n; i++) {
+        double seconds = c->race->seconds[i];
+        if (c->lanes[i].out && seconds > 0.0 && seconds < c->race->seconds[best]) {
+            c->lanes[i].out = 0;
+            any = 1;
+        }
+    }
+    return any;
+}
+
+/* The lowest time of all, whenever it was seen; `n` when there is none. */
+static uint32_t fastest(const burni_race *race)
+{
+    uint32_t best = race->n;
+    for (uint32_t i = 0; i < race->n; i++) {
+        if (race->seconds[i] > 0.0 && (best == race->n || race->seconds[i] < race->seconds[best])) {
+            best = i;
+        }
+    }
+    return best;
 }
 
 static uint32_t find_rival(const burni_race *race)
@@ -217,8 +244,11 @@ int burni_race_run(burni_race *race)
     if (!defender_is_enough(&c)) {
         look_at_others(&c);
         rounds(&c);
+        for (int k = 0; k < COMEBACKS && bring_back(&c); k++) {
+            rounds(&c);
+        }
     }
-    uint32_t best = leader(&c);
+    uint32_t best = fastest(race);
     if (best == race->n) {
         race->rival = race->n;
         return 0;

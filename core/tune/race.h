@@ -5,8 +5,9 @@
  * Owns the policy only: it is told how to run a candidate and for how long it may go on. Candidate
  * 0 is what would be taken without a race; it is kept unless another is faster by more than the
  * noise. Samples of the candidates are interleaved, so that a disturbance meets all of them; those
- * that are clearly slower are dropped. When the best reaches the bound, nothing better is possible
- * and the race ends. Keeps no state. [any]
+ * that are clearly slower are put aside. When the best reaches the bound, nothing better is
+ * possible and the race ends. No candidate but the first wins with a time above another's. Keeps
+ * no state. [any]
  */
 #ifndef BURN_CORE_TUNE_RACE_H
 #define BURN_CORE_TUNE_RACE_H

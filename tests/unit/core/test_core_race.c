@@ -123,6 +123,92 @@ static void a_race__is_decided_by_what_ran_side_by_side(void **state)
     assert_true(race.seconds[0] == 4e-3 && race.seconds[1] == 6e-3);
 }
 
+/* ---- scripts --------------------------------------------------------------------------------- */
+
+/* A clock that follows a script: how long run number `n` of a candidate takes. */
+typedef struct script {
+    double (*seconds)(uint64_t *random, uint32_t candidate, uint32_t n);
+    uint64_t random;
+    uint32_t calls[BURNI_RACE_MAX];
+} script;
+
+static double run_script(void *user, uint32_t candidate, uint32_t repeats)
+{
+    script *s = user;
+    return s->seconds(&s->random, candidate, s->calls[candidate]++) * repeats;
+}
+
+static burni_race race_by(script *s, uint32_t n)
+{
+    burni_race race;
+    memset(&race, 0, sizeof(race));
+    race.n = n;
+    race.budget = 0.1;
+    race.run = run_script;
+    race.user = s;
+    assert_int_equal(burni_race_run(&race), 1);
+    return race;
+}
+
+/* Candidate 0 is fast as long as it runs alone, when candidate 1 is put aside for good reasons. */
+static double slower_later(uint64_t *random, uint32_t candidate, uint32_t n)
+{
+    (void)random;
+    return candidate == 1 ? 0.03 : n < 3 ? 0.01 : 0.1;
+}
+
+static void a_race__takes_those_back_that_were_put_aside_too_early(void **state)
+{
+    (void)state;
+    script s = {slower_later, 0, {0}};
+    burni_race race = race_by(&s, 2);
+    assert_int_equal(race.winner, 1);
+    assert_true(race.seconds[0] == 0.1 && race.seconds[1] == 0.03);
+}
+
+/* The faster one meets its neighbours more often: seven of nine samples take three times longer. */
+static double mostly_disturbed(uint64_t *random, uint32_t candidate, uint32_t n)
+{
+    (void)random;
+    return candidate == 0 ? 1e-3 : n % 9 < 7 ? 2.4e-3 : 0.8e-3;
+}
+
+static void a_race__is_decided_by_the_best_samples(void **state)
+{
+    (void)state;
+    script s = {mostly_disturbed, 0, {0}};
+    /* Five samples decide who goes on: one of these is quiet. */
+    s.calls[1] = 3;
+    burni_race race = race_by(&s, 2);
+    assert_int_equal(race.winner, 1);
+    assert_true(race.seconds[1] == 0.8e-3);
+}
+
+/* Half of all runs take up to eight times as long, cold ones four times more. */
+static double busy(uint64_t *random, uint32_t candidate, uint32_t n)
+{
+    static const double quiet[4] = {2e-5, 1.4e-5, 3e-5, 1.9e-5};
+    uint32_t dice = next_random(random);
+    double factor = dice % 2 == 0 ? 1.0 : 1.0 + (double)(dice / 2 % 700) / 100.0;
+    return quiet[candidate] * factor * (n == 0 ? 4.0 : 1.0);
+}
+
+static void a_race__on_a_busy_machine_is_won_by_the_fastest(void **state)
+{
+    (void)state;
+    uint32_t wrong = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        script s = {busy, seed * 7919, {0}};
+        burni_race race = race_by(&s, 4);
+        for (uint32_t i = 0; i < 4; i++) {
+            double least = race.winner == 0 ? 0.97 : 1.0;
+            assert_true(race.seconds[i] >= least * race.seconds[race.winner]);
+        }
+        wrong += race.winner != 1;
+    }
+    assert_in_range(wrong, 0, 16);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +218,9 @@ int main(int argc, char **argv)
         CORE_TEST(a_race__goes_on_without_those_that_fail),
         CORE_TEST(a_slow_race__keeps_to_its_budget),
         CORE_TEST(a_race__is_decided_by_what_ran_side_by_side),
+        CORE_TEST(a_race__takes_those_back_that_were_put_aside_too_early),
+        CORE_TEST(a_race__is_decided_by_the_best_samples),
+        CORE_TEST(a_race__on_a_busy_machine_is_won_by_the_fastest),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
