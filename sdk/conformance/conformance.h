@@ -23,6 +23,8 @@
 
 #define CONF_MAX_IN 16
 #define CONF_MAX_OUT 8
+/* Updates that are put together. */
+#define CONF_TOGETHER 12
 
 typedef struct conf_report conf_report;
 
@@ -159,6 +161,15 @@ struct conf_runner {
     burn_value *(*move)(conf_runner *runner, burn_value *value, burn_value **twin);
     /* Runs an op that overwrites variables; out[j] are their new values. */
     int32_t (*update)(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err);
+    /*
+     * The updates of CONF_TOGETHER cases in one go: out[k] are the new values of case k, codes[k]
+     * says how reading them ended. The first operand of case `bad` that is no variable fails on the
+     * way (CONF_TOGETHER: none does). BURN_E_END: the runner does not put them together, or cannot
+     * make an operand fail. Optional.
+     */
+    int32_t (*update_together)(conf_runner *runner, const conf_case *cases, uint32_t bad,
+                               conf_value (*out)[CONF_MAX_OUT], int32_t *codes,
+                               uint32_t *out_launches, burn_err *err);
     /* BURN_SUPPORT_*: how the runner serves the op for that dtype. */
     uint32_t (*supports)(conf_runner *runner, const burn_op_def *def, uint8_t dtype);
     void (*reset)(conf_runner *runner);
@@ -199,10 +210,14 @@ void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_same_operand(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_together(conf_report *report, conf_runner *runner, conf_case *c);
 /* Breaks each rule of the roles once; needs inputs that are fine. Once per op. */
 void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c);
 /* The same op at other sizes, and with special values. */
 void conf_check_sweep(conf_report *report, conf_runner *runner, conf_case *c);
+/* The first size above 1 of the case's operands, or 0; each size `from` becomes `to`. */
+int64_t conf_first_size(const conf_case *c);
+void conf_resize(conf_case *c, int64_t from, int64_t to);
 /* The first sample of an op that can succeed; UINT32_MAX when there is none. */
 uint32_t conf_first_good_sample(const burn_op_def *def);
 

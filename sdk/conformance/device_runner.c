@@ -4,12 +4,13 @@
  *
  * The builder's emit is burn_op_call, so decompositions run as ordinary ops on the device. Tensors
  * belong to a scope that `reset` ends. Gradients go through the tape; ops that overwrite variables
- * go through burn_var_update.
+ * go through burn_var_update, several in one go through a replay.
  */
 #include "conformance.h"
 
 #include <burn/grad.h>
 #include <burn/registry.h>
+#include <burn/replay.h>
 #include <burn_sdk/plugin.h>
 
 /* What a burn_value is here; meta is kept for immediates only. */
@@ -357,15 +358,11 @@ static int32_t make_variables(conf_runner *runner, const conf_case *c, burn_var 
     return BURN_OK;
 }
 
-static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err)
+/* The new values of the variables. */
+static int32_t read_variables(conf_runner *runner, const conf_case *c, burn_var *const *vars,
+                              conf_value *out, burn_err *err)
 {
-    burn_var *vars[CONF_MAX_IN] = {NULL};
-    burn_tensor *in[CONF_MAX_IN] = {NULL};
-    int32_t code = make_variables(runner, c, vars, in, err);
-    if (code == BURN_OK) {
-        code = burn_var_update(c->def->id, c->sample.attrs, c->sample.attrs_size, vars, in,
-                               c->n_in, err);
-    }
+    int32_t code = BURN_OK;
     for (uint32_t k = 0; k < c->def->n_aliases && code == BURN_OK; k++) {
         const char *base = (const char *)c->def->aliases;
         const burn_alias *alias =
@@ -375,12 +372,149 @@ static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, 
                                err);
         }
     }
-    for (uint32_t i = 0; i < c->n_in; i++) {
+    return code;
+}
+
+static int32_t call_update(const conf_case *c, burn_var *const *vars, burn_tensor *const *in,
+                           burn_err *err)
+{
+    return burn_var_update(c->def->id, c->sample.attrs, c->sample.attrs_size, vars, in, c->n_in,
+                           err);
+}
+
+static void release_variables(burn_var *const *vars, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
         if (vars[i] != NULL) {
             burn_var_release(vars[i]);
         }
     }
+}
+
+static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err)
+{
+    burn_var *vars[CONF_MAX_IN] = {NULL};
+    burn_tensor *in[CONF_MAX_IN] = {NULL};
+    int32_t code = make_variables(runner, c, vars, in, err);
+    code = code == BURN_OK ? call_update(c, vars, in, err) : code;
+    code = code == BURN_OK ? read_variables(runner, c, vars, out, err) : code;
+    release_variables(vars, c->n_in);
     return code;
+}
+
+/* ---- updates in one go ----------------------------------------------------------------------- */
+
+/* The operands of all calls, and an operand that can be made to fail. */
+typedef struct together {
+    burn_var *vars[CONF_TOGETHER][CONF_MAX_IN];
+    burn_tensor *in[CONF_TOGETHER][CONF_MAX_IN];
+    burn_tensor *ones;
+    burn_tensor *zeros; /* in the place of a port that was `ones`: 1 / 0 has no answer */
+} together;
+
+/* The first operand that is no variable and no number; n_in: there is none. */
+static uint32_t plain_operand(const conf_case *c)
+{
+    uint32_t i = 0;
+    while (i < c->n_in && (c->in[i].meta.kind != BURN_TENSOR ||
+                           (conf_role_in(c->def, i)->flags & BURN_ROLE_STATE) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+static burn_tensor *integers(conf_runner *runner, const burn_meta *like, int64_t value)
+{
+    conf_value v;
+    memset(&v, 0, sizeof(v));
+    v.meta = *like;
+    v.meta.dtype = BURN_I64;
+    conf_value_alloc(&runner->arena, &v);
+    for (uint64_t k = 0; k < v.n; k++) {
+        v.i[k] = value;
+    }
+    return tensor_of(make(runner, &v));
+}
+
+/* The updates once, as a replay that is kept. */
+static burn_replay *keep_updates(conf_runner *runner, const conf_case *cases, uint32_t bad,
+                                 together *t, burn_err *err)
+{
+    burn_device *device = device_of(runner);
+    int32_t code = burn_replay_begin(device, err);
+    if (code != BURN_OK) {
+        return NULL;
+    }
+    if (bad < CONF_TOGETHER) {
+        uint32_t i = plain_operand(&cases[bad]);
+        burn_tensor *both[2] = {t->ones, burn_replay_port(t->ones)};
+        burn_attrs_cast cast;
+        memset(&cast, 0, sizeof(cast));
+        cast.head.size = (uint32_t)sizeof(cast);
+        cast.head.revision = 1;
+        cast.dtype = cases[bad].in[i].meta.dtype;
+        burn_tensor *quotient = NULL;
+        (void)burn_op_call(device, BURN_OP_DIV, NULL, 0, both, 2, &quotient, 1);
+        (void)burn_op_call(device, BURN_OP_CAST, &cast, (uint32_t)sizeof(cast), &quotient, 1,
+                           &t->in[bad][i], 1);
+    }
+    for (uint32_t k = 0; k < CONF_TOGETHER && code == BURN_OK; k++) {
+        code = call_update(&cases[k], t->vars[k], t->in[k], err);
+    }
+    return burn_replay_end(NULL, 0, err);
+}
+
+/* The variables as they were, each by itself, then all updates at once. */
+static int32_t run_updates(conf_runner *runner, const conf_case *cases, uint32_t bad, together *t,
+                           burn_replay *replay, burn_err *err)
+{
+    int32_t code = BURN_OK;
+    for (uint32_t k = 0; k < CONF_TOGETHER; k++) {
+        for (uint32_t i = 0; i < cases[k].n_in && code == BURN_OK; i++) {
+            if (t->vars[k][i] != NULL) {
+                code = burn_var_assign(t->vars[k][i], tensor_of(make(runner, &cases[k].in[i])),
+                                       err);
+                code = code == BURN_OK ? burn_sync(device_of(runner), err) : code;
+            }
+        }
+    }
+    return code == BURN_OK ? burn_replay_run(replay, &t->zeros, bad < CONF_TOGETHER, NULL, 0, err)
+                           : code;
+}
+
+static int32_t update_together(conf_runner *runner, const conf_case *cases, uint32_t bad,
+                               conf_value (*out)[CONF_MAX_OUT], int32_t *codes,
+                               uint32_t *out_launches, burn_err *err)
+{
+    static together t; /* large */
+    uint32_t kept = 0;
+    int32_t code = BURN_OK;
+    memset(&t, 0, sizeof(t));
+    (void)burn_sync(device_of(runner), NULL); /* what failed before is none of these */
+    for (uint32_t k = 0; k < CONF_TOGETHER && code == BURN_OK; k++) {
+        code = make_variables(runner, &cases[k], t.vars[k], t.in[k], err);
+    }
+    uint32_t plain = bad < CONF_TOGETHER ? plain_operand(&cases[bad]) : 0;
+    if (bad < CONF_TOGETHER && plain < cases[bad].n_in) {
+        t.ones = integers(runner, &cases[bad].in[plain].meta, 1);
+        t.zeros = integers(runner, &cases[bad].in[plain].meta, 0);
+    }
+    int can_fail = bad == CONF_TOGETHER || t.ones != NULL;
+    burn_replay *replay = code == BURN_OK && can_fail ? keep_updates(runner, cases, bad, &t, err)
+                                                      : NULL;
+    code = replay != NULL ? run_updates(runner, cases, bad, &t, replay, err) : code;
+    burn_replay_size(replay, &kept, out_launches);
+    for (uint32_t k = 0; k < CONF_TOGETHER && code == BURN_OK && replay != NULL; k++) {
+        burn_err own = BURN_ERR_INIT;
+        codes[k] = read_variables(runner, &cases[k], t.vars[k], out[k], &own);
+    }
+    (void)burn_sync(device_of(runner), NULL); /* what was made to fail is known */
+    burn_replay_free(replay);
+    for (uint32_t k = 0; k < CONF_TOGETHER; k++) {
+        release_variables(t.vars[k], cases[k].n_in);
+    }
+    int is_together = replay != NULL && *out_launches < kept;
+    return code == BURN_OK && !is_together ? BURN_E_END : code;
 }
 
 static uint32_t supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
@@ -419,6 +553,7 @@ int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err)
     out->second = second;
     out->move = move;
     out->update = update;
+    out->update_together = update_together;
     out->supports = supports;
     out->reset = reset;
     burn_scope_begin();

@@ -220,6 +220,9 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     if ((o->smoke || c->variant == 0) && c->sample_index == conf_first_good_sample(c->def)) {
         run_check(report, runner, c, "refuse", conf_check_refusals);
     }
+    if (c->sample_index == conf_first_good_sample(c->def)) {
+        run_check(report, runner, c, "together", conf_check_together);
+    }
     if (!o->smoke) {
         run_check(report, runner, c, "sweep", conf_check_sweep);
     }

@@ -35,7 +35,13 @@ static uint32_t distinct_sizes(const conf_case *c, int64_t *out)
     return n;
 }
 
-static void resize(conf_case *c, int64_t from, int64_t to)
+int64_t conf_first_size(const conf_case *c)
+{
+    int64_t found[BURN_MAX_RANK];
+    return distinct_sizes(c, found) > 0 ? found[0] : 0;
+}
+
+void conf_resize(conf_case *c, int64_t from, int64_t to)
 {
     for (uint32_t i = 0; i < c->n_in; i++) {
         for (uint32_t d = 0; d < c->in[i].meta.rank; d++) {
@@ -148,7 +154,7 @@ static void sweep_sizes(conf_report *report, conf_runner *runner, const conf_cas
     for (uint32_t k = 0; k < n; k++) {
         for (uint32_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
             swept = *c;
-            resize(&swept, found[k], sizes[s]);
+            conf_resize(&swept, found[k], sizes[s]);
             if (is_small(&swept)) {
                 (void)snprintf(detail, sizeof(detail), "%lld for %lld", (long long)sizes[s],
                                (long long)found[k]);

@@ -39,6 +39,9 @@ int32_t mock_inject_read(mock_inject *inject, burn_err *err)
         code = mock_number_option("MOCK_LOSE_AFTER", &inject->lose_after, err);
     }
     if (code == BURN_OK) {
+        code = mock_number_option("MOCK_LOSE_MANY", &inject->lose_many, err);
+    }
+    if (code == BURN_OK) {
         code = read_launch("MOCK_FAIL_OP", &inject->fail_op, &inject->fail_at, err);
     }
     return code == BURN_OK ? read_launch("MOCK_WRONG_OP", &inject->wrong_op, &inject->wrong_at, err)
@@ -88,6 +91,11 @@ int mock_inject_failure(mock_item *item)
         return 1;
     }
     return 0;
+}
+
+int mock_inject_lost(const mock_item *item, uint32_t k, uint32_t n)
+{
+    return mock_queue_device(item->queue)->inject.lose_many != 0 && n > 1 && k + 1 == n;
 }
 
 void mock_inject_error(mock_item *item)

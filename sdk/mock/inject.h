@@ -25,6 +25,7 @@ typedef struct mock_inject {
     uint64_t wrong_op;   /* the id of an op ... */
     uint64_t wrong_at;   /* ... whose n-th launch computes its first element wrongly */
     uint64_t lose_after; /* the device is lost at its n-th launch */
+    uint64_t lose_many;  /* not 0: the last one of calls that are launched at once does nothing */
     atomic_uint_fast64_t launches;
     atomic_uint_fast64_t fail_launches;
     atomic_uint_fast64_t wrong_launches;
@@ -38,6 +39,9 @@ uint64_t *mock_inject_option(mock_inject *inject, const char *key, size_t length
 void mock_inject_delay(const struct burn_backend_device *dev);
 /* 1 when a failure came instead of the kernel. [worker] */
 int mock_inject_failure(struct mock_item *item);
+
+/* 1: call k of n that are launched at once is to do nothing. */
+int mock_inject_lost(const struct mock_item *item, uint32_t k, uint32_t n);
 
 /* After the kernel: spoils its result when that was asked for. [worker] */
 void mock_inject_error(struct mock_item *item);

@@ -200,7 +200,11 @@ int32_t mock_launch_many(const burn_call *calls, uint32_t n, uint32_t stride, ui
         made += code == BURN_OK;
     }
     for (uint32_t k = 0; k < made; k++) {
-        if (code == BURN_OK) {
+        int runs = code == BURN_OK;
+#ifdef MOCK_INJECT
+        runs = runs && !mock_inject_lost(items[k], k, made);
+#endif /* MOCK_INJECT */
+        if (runs) {
             mock_item_push(items[k]);
         } else {
             mock_item_drop(items[k]);
