@@ -4,6 +4,7 @@
  *
  * fused_compile.c turns a program into values and steps: a value is what an operand or a result is
  * in a tile, with its buffer; a step is one vector loop over them, the very loop of the single op.
+ * Steps of f32 that take each other's results are also made into strands (fused_strand.c).
  * Halves have two values, the stored one and the f32 that loops take, and steps between them, so
  * every result is rounded as the single op rounds it. fused_run.c runs the steps tile by tile,
  * fused.c holds the rows. A compiled program is constant and serves every shape; runs keep all that
@@ -16,6 +17,7 @@
 #include "kernels.h"
 #include "random.h"
 #include "reduce.h"
+#include "strand.h"
 
 #include <burn/fused.h>
 
@@ -96,7 +98,8 @@ struct flex_fused_step {
     uint8_t row_mask; /* arguments that are ROW where the step is FULL */
     uint8_t reuse;    /* 1: the result may take an argument's buffer */
     uint8_t level;    /* ROW: the pass before which it can be done */
-    uint16_t index;   /* load: operand; fold: which fold; generator: value of the probability */
+    uint16_t index;   /* load: operand; fold: which fold; generator: value of the probability;
+                       * strand: which */
     uint32_t passes;  /* FULL: bit k: pass k needs it */
 };
 
@@ -112,6 +115,21 @@ typedef struct flex_fused_fold {
     uint8_t zero;
 } flex_fused_fold;
 
+/* A link of a strand (strand.h), with the value that it needs. */
+typedef struct flex_fused_link {
+    flex_link_fn run;
+    uint16_t value;
+    uint16_t zero[3];
+} flex_fused_link;
+
+/* Steps that are run together, block by block. */
+typedef struct flex_fused_strand {
+    uint16_t step; /* the first */
+    uint16_t n_steps;
+    uint16_t link; /* the first */
+    uint16_t n_links;
+} flex_fused_strand;
+
 typedef struct flex_fused_out {
     uint16_t value;
     uint16_t def;       /* the step that makes it; FLEX_FUSED_STEPS: none, it is copied */
@@ -125,6 +143,8 @@ struct flex_fused {
     uint16_t n_values;
     uint16_t n_steps;
     uint16_t n_ones; /* steps over ONE values, done once per launch: the first of `steps` */
+    uint16_t n_walk;
+    uint16_t n_strands;
     uint16_t n_folds;
     uint16_t n_slots;
     uint16_t n_row_slots;
@@ -144,6 +164,9 @@ struct flex_fused {
     uint8_t size[FLEX_FUSED_OPERANDS];       /* bytes of an element of each operand */
     const flex_fused_value *values;
     const flex_fused_step *steps;
+    const flex_fused_step *walk; /* the others, with one in place of those of each strand */
+    const flex_fused_strand *strands;
+    const flex_fused_link *links;
     const flex_fused_fold *folds;
     const flex_fused_out *outs;
     const flex_fused_place *places;
@@ -178,5 +201,11 @@ int flex_fused_generate(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_load(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_store(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_reduce(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_run_strand(const flex_fused_step *step, flex_fused_tile *tile);
+
+/* Fills `walk`, which has room for the steps that are not over ONE values, `strands`, for half as
+ * many, and `links`, for three times as many (fused_strand.c). */
+void flex_fused_find_strands(flex_fused *f, flex_fused_step *walk, flex_fused_strand *strands,
+                             flex_fused_link *links);
 
 #endif /* BURN_PLUGINS_FLEX_FUSED_H */

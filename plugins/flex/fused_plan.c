@@ -361,7 +361,9 @@ static flex_fused *pack(const draft *d)
 {
     const uint64_t head = (sizeof(flex_fused) + 63) / 64 * 64;
     const uint64_t n_steps = (uint64_t)d->n_ones + d->n_steps;
-    const uint64_t bytes = head + n_steps * sizeof(flex_fused_step) +
+    const uint64_t bytes = head + (n_steps + d->n_steps) * sizeof(flex_fused_step) +
+                           d->n_steps / 2u * sizeof(flex_fused_strand) +
+                           d->n_steps * 3u * sizeof(flex_fused_link) +
                            d->n_folds * sizeof(flex_fused_fold) +
                            d->call->n_out * sizeof(flex_fused_out) +
                            d->n_values * (sizeof(flex_fused_value) + sizeof(flex_fused_place)) +
@@ -374,7 +376,10 @@ static flex_fused *pack(const draft *d)
     memset(memory, 0, bytes);
     flex_fused *f = (flex_fused *)(void *)memory;
     flex_fused_step *steps = (flex_fused_step *)(void *)(memory + head);
-    flex_fused_fold *folds = (flex_fused_fold *)(void *)(steps + n_steps);
+    flex_fused_step *walk = steps + n_steps;
+    flex_fused_link *links = (flex_fused_link *)(void *)(walk + d->n_steps);
+    flex_fused_strand *strands = (flex_fused_strand *)(void *)(links + d->n_steps * 3u);
+    flex_fused_fold *folds = (flex_fused_fold *)(void *)(strands + d->n_steps / 2u);
     flex_fused_out *outs = (flex_fused_out *)(void *)(folds + d->n_folds);
     flex_fused_place *places = (flex_fused_place *)(void *)(outs + d->call->n_out);
     flex_fused_value *values = (flex_fused_value *)(void *)(places + d->n_values);
@@ -391,7 +396,10 @@ static flex_fused *pack(const draft *d)
     f->values = values;
     f->last_use = last;
     f->places = places;
+    f->n_steps = (uint16_t)n_steps;
+    f->n_ones = d->n_ones;
     list_places(d, f, places);
+    flex_fused_find_strands(f, walk, strands, links);
     return f;
 }
 
@@ -444,8 +452,6 @@ const flex_fused *flex_fused_plan(draft *d)
     f->n_in = (uint16_t)d->call->n_in;
     f->n_out = (uint16_t)d->call->n_out;
     f->n_values = d->n_values;
-    f->n_steps = (uint16_t)(d->n_ones + d->n_steps);
-    f->n_ones = d->n_ones;
     f->n_folds = d->n_folds;
     f->n_slots = b.n_full;
     f->n_row_slots = b.n_rows;

@@ -59,8 +59,8 @@ static void place_operands(flex_fused_tile *t)
 static int run_steps(flex_fused_tile *t)
 {
     const flex_fused *f = t->job->f;
-    const flex_fused_step *end = f->steps + f->n_steps;
-    for (const flex_fused_step *s = f->steps + f->n_ones; s < end; s++) {
+    const flex_fused_step *end = f->walk + f->n_walk;
+    for (const flex_fused_step *s = f->walk; s < end; s++) {
         if (!s->exec(s, t)) {
             return 0;
         }
@@ -92,9 +92,9 @@ static void fetch_ahead(const flex_fused_tile *t, uint64_t from, uint64_t n)
 static int run_steps_fetching(flex_fused_tile *t)
 {
     const flex_fused *f = t->job->f;
-    const uint64_t n_steps = f->n_steps - f->n_ones;
+    const uint64_t n_steps = f->n_walk;
     const uint64_t piece = (t->n + n_steps - 1) / n_steps;
-    const flex_fused_step *s = f->steps + f->n_ones;
+    const flex_fused_step *s = f->walk;
     for (uint64_t k = 0; k < n_steps; k++) {
         uint64_t from = k * piece;
         if (from < t->n) {

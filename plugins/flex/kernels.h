@@ -70,11 +70,15 @@ typedef struct flex_random_table {
     void (*normals)(float *out, const uint32_t *bits, uint64_t n_pairs);
 } flex_random_table;
 
+/* Links of strands, see strand.h. */
+typedef struct flex_strand_table flex_strand_table;
+
 /* What exists once per ISA. */
 typedef struct flex_isa_table {
     const flex_pointwise_table *f32;
     const flex_reduce_table *reduce;
     const flex_random_table *random;
+    const flex_strand_table *strand;
     flex_convert_fn half_to_float;
     flex_convert_fn float_to_half;
     flex_convert_fn bfloat_to_float;

@@ -25,6 +25,7 @@
 extern const flex_pointwise_table ISA_NAME(flex_pointwise_f32_);
 extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
 extern const flex_random_table ISA_NAME(flex_random_table_);
+extern const flex_strand_table ISA_NAME(flex_strand_table_);
 
 /*
  * Angles are reduced in f32 where that is exact enough, else in f64; where that ends too, and for
@@ -275,6 +276,7 @@ const flex_isa_table ISA_NAME(flex_isa_table_) = {
     .f32 = &ISA_NAME(flex_pointwise_f32_),
     .reduce = &ISA_NAME(flex_reduce_table_),
     .random = &ISA_NAME(flex_random_table_),
+    .strand = &ISA_NAME(flex_strand_table_),
     .half_to_float = half_to_float,
     .float_to_half = float_to_half,
     .bfloat_to_float = bfloat_to_float,

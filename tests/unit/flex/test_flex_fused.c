@@ -297,6 +297,62 @@ static void large_programs__equal_their_ops_with_any_threads(void **state)
     }
 }
 
+static const uint64_t plain_unary[] = {BURN_OP_NEG,  BURN_OP_ABS,   BURN_OP_RELU,
+                                       BURN_OP_SQRT, BURN_OP_RSQRT, BURN_OP_RECIP};
+static const uint64_t plain_binary[] = {BURN_OP_ADD,     BURN_OP_SUB,     BURN_OP_MUL,
+                                        BURN_OP_DIV,     BURN_OP_MAXIMUM, BURN_OP_MINIMUM,
+                                        BURN_OP_RELU_GRAD};
+
+/* Each step takes the result of the one before it, on either side or on both. */
+static void fill_chain(rig *r, uint32_t n_steps)
+{
+    uint16_t x = rig_input(r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    rig_input(r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    rig_input(r, BURN_F32, BURN_FUSED_FULL, (rig_layout)pick(RIG_LAYOUTS));
+    rig_input(r, BURN_F32, BURN_FUSED_ONE, RIG_DENSE);
+    rig_immediate(r, BURN_F32, 1.5);
+    if (r->length > 0) {
+        rig_input(r, BURN_F32, BURN_FUSED_ROW, RIG_DENSE);
+    }
+    for (uint32_t k = 0; k < n_steps; k++) {
+        uint16_t args[2] = {x, (uint16_t)pick(r->n_values)};
+        uint64_t op = plain_unary[pick(COUNT(plain_unary))];
+        int two = pick(3) != 0 && !r->values[args[1]].is_length;
+        if (two) {
+            op = plain_binary[pick(COUNT(plain_binary))];
+        }
+        if (two && pick(2) == 0) {
+            args[0] = args[1];
+            args[1] = x;
+        }
+        x = rig_step(r, op, BURN_F32, args, two ? 2 : 1, NULL, 0);
+    }
+    rig_outputs(r, pick(3));
+}
+
+/* Blocks of all sizes that there are, one element less and one more. */
+static void chains_of_plain_ops__equal_their_ops(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{1, 0},    {31, 0},   {32, 0},    {63, 0},   {65, 0},
+                                   {127, 0},  {128, 0},  {129, 0},   {1000, 0}, {1024, 0},
+                                   {1025, 0}, {4099, 0}, {70001, 0}, {9, 33},   {12, 128},
+                                   {7, 129},  {5, 1000}, {3, 4097},  {40, 7},   {2, 70000}};
+    uint32_t ran = 0;
+    for (uint32_t k = 0; k < 40 * COUNT(shapes); k++) {
+        const shape *s = &shapes[k % COUNT(shapes)];
+        rig r;
+        rig_begin(&r, s->n_rows, s->length);
+        fill_chain(&r, 2 + pick(k % 8 == 0 ? 50 : 12));
+        if (pick(2) == 0) {
+            r.in_place = s->length > 0; /* x, behind the length */
+        }
+        ran += (uint32_t)rig_check(&r);
+        rig_end(&r);
+    }
+    assert_true(ran > 36 * COUNT(shapes));
+}
+
 /* ---- by hand --------------------------------------------------------------------------------- */
 
 /* x - max, exp, sum, divide: what a softmax decomposes into. */
@@ -500,6 +556,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(division_by_zero__is_a_fault_of_the_second_row),
         cmocka_unit_test(empty_programs__write_nothing),
         cmocka_unit_test(sum_of_a_strided_operand__is_refused),
+        cmocka_unit_test(chains_of_plain_ops__equal_their_ops),
         cmocka_unit_test(programs__equal_their_ops),
         cmocka_unit_test(programs_of_long_rows__equal_their_ops),
         cmocka_unit_test(large_programs__equal_their_ops_with_any_threads),
