@@ -31,11 +31,14 @@ enum {
 };
 
 /* Elements of the longest tile, which is one run of a reduction; rows of one tile; bytes of all
- * buffers of a task. */
+ * buffers of a task, and how many they should be, so that operands find room in the cache too. */
 enum {
     FLEX_FUSED_TILE = FLEX_REDUCE_RUN,
+    FLEX_FUSED_LEAST_TILE = 256,
+    FLEX_FUSED_MOST_TILE = 1024, /* where it need not hold whole rows */
     FLEX_FUSED_ROWS = 128,
-    FLEX_FUSED_BYTES = 256 << 10
+    FLEX_FUSED_BYTES = 256 << 10,
+    FLEX_FUSED_CACHE = 24 << 10
 };
 
 #define FLEX_FUSED_NO_SLOT UINT16_MAX
@@ -54,6 +57,8 @@ typedef struct flex_fused_value {
     uint8_t space;    /* BURN_FUSED_* */
     uint8_t in_place; /* 1: in operand `slot`; else in buffer `slot` */
     uint16_t slot;
+    uint8_t inner;    /* 1: only the steps of its strand see it */
+    uint8_t zero;
 } flex_fused_value;
 
 /* Which values lie where, apart from results that are made in place. */
@@ -71,6 +76,7 @@ enum {
     FLEX_FUSED_IN_ONES,
     FLEX_FUSED_IN_TILES,
     FLEX_FUSED_IN_ROWS,
+    FLEX_FUSED_IN_STRANDS, /* FULL values that only their strand sees */
     FLEX_FUSED_N_GROUPS
 };
 
@@ -160,6 +166,7 @@ struct flex_fused {
     uint8_t scratch;    /* the product lies in the workspace */
     uint32_t in_place_mask;
     uint32_t grain;
+    uint32_t tile; /* elements of one that need not hold whole rows */
     uint16_t group_end[FLEX_FUSED_N_GROUPS]; /* of `places` */
     uint8_t size[FLEX_FUSED_OPERANDS];       /* bytes of an element of each operand */
     const flex_fused_value *values;
@@ -204,8 +211,8 @@ int flex_fused_reduce(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_run_strand(const flex_fused_step *step, flex_fused_tile *tile);
 
 /* Fills `walk`, which has room for the steps that are not over ONE values, `strands`, for half as
- * many, and `links`, for three times as many (fused_strand.c). */
+ * many, and `links`, for three times as many; marks inner values (fused_strand.c). */
 void flex_fused_find_strands(flex_fused *f, flex_fused_step *walk, flex_fused_strand *strands,
-                             flex_fused_link *links);
+                             flex_fused_link *links, flex_fused_value *values);
 
 #endif /* BURN_PLUGINS_FLEX_FUSED_H */

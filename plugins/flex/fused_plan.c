@@ -323,6 +323,16 @@ static uint32_t task_grain(const draft *d)
     return grain < FLEX_FUSED_TILE ? FLEX_FUSED_TILE : grain;
 }
 
+static uint32_t free_tile(const buffers *b)
+{
+    uint32_t room = FLEX_FUSED_CACHE / ((b->n_full > 0 ? b->n_full : 1u) * b->size);
+    uint32_t tile = FLEX_FUSED_MOST_TILE;
+    while (tile > room && tile > FLEX_FUSED_LEAST_TILE) {
+        tile /= 2;
+    }
+    return tile;
+}
+
 static uint32_t group_of(const flex_fused_value *v)
 {
     if (v->space == BURN_FUSED_ONE) {
@@ -330,6 +340,9 @@ static uint32_t group_of(const flex_fused_value *v)
     }
     if (v->in_place) {
         return FLEX_FUSED_IN_OPERANDS;
+    }
+    if (v->inner) {
+        return FLEX_FUSED_IN_STRANDS;
     }
     return v->space == BURN_FUSED_FULL ? FLEX_FUSED_IN_TILES : FLEX_FUSED_IN_ROWS;
 }
@@ -339,7 +352,7 @@ static void list_places(const draft *d, flex_fused *f, flex_fused_place *places)
     uint16_t n = 0;
     for (uint32_t group = 0; group < FLEX_FUSED_N_GROUPS; group++) {
         for (uint16_t v = 0; v < d->n_values; v++) {
-            const flex_fused_value *value = &d->values[v];
+            const flex_fused_value *value = &f->values[v];
             int is_made = d->product != NULL && v == d->reg[d->call->n_in];
             if (group_of(value) == group && !is_made) {
                 flex_fused_place p = {v, value->slot, value->space == BURN_FUSED_ROW, {0}};
@@ -398,8 +411,8 @@ static flex_fused *pack(const draft *d)
     f->places = places;
     f->n_steps = (uint16_t)n_steps;
     f->n_ones = d->n_ones;
+    flex_fused_find_strands(f, walk, strands, links, values);
     list_places(d, f, places);
-    flex_fused_find_strands(f, walk, strands, links);
     return f;
 }
 
@@ -466,6 +479,7 @@ const flex_fused *flex_fused_plan(draft *d)
     f->stops = d->stops;
     f->in_place_mask = in_place_mask(d);
     f->grain = task_grain(d);
+    f->tile = free_tile(&b);
     plan_product(d, f);
     return f;
 }

@@ -18,15 +18,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Bytes that a tile's buffers should have together, so that operands find room in the cache too. */
-enum { CACHE_BYTES = 24 << 10, LEAST_TILE = 256, MOST_TILE = 1024, FAR_TILE = 512 };
+/* Elements of a tile where operands come from memory. */
+enum { FAR_TILE = 512 };
 /* The first tile of a task is not asked for ahead, so tasks on far memory have many. */
 enum { FAR_TASK = 1 << 18 };
 /* Operands of that size come from beyond the second cache. */
 enum { FETCH_BYTES = 1 << 20 };
 /* Transposed operands of that many bytes, with lines so long, are left to the single ops. */
 enum { LEAST_TURNED = 1 << 18, MOST_CROSSED = 64 };
-enum { SMALL_FULL = CACHE_BYTES, SMALL_ROWS = 4 << 10, MAX_PARTS = 64 };
+enum { SMALL_FULL = FLEX_FUSED_CACHE, SMALL_ROWS = 4 << 10, MAX_PARTS = 64 };
 
 /* ---- one tile -------------------------------------------------------------------------------- */
 
@@ -116,6 +116,7 @@ static void place_buffers(flex_fused_tile *t, char *full, char *rows)
     const flex_fused_place *ones = f->places + f->group_end[FLEX_FUSED_IN_ONES];
     const flex_fused_place *tiles = f->places + f->group_end[FLEX_FUSED_IN_TILES];
     const flex_fused_place *end = f->places + f->group_end[FLEX_FUSED_IN_ROWS];
+    const flex_fused_place *inner = f->places + f->group_end[FLEX_FUSED_IN_STRANDS];
     const uint64_t bytes = job->tile * f->slot_size;
     t->full = full;
     for (; p < ones; p++) {
@@ -126,6 +127,9 @@ static void place_buffers(flex_fused_tile *t, char *full, char *rows)
     }
     for (; p < end && rows != NULL; p++) {
         t->ptr[p->value] = rows + p->slot * (uint64_t)(FLEX_FUSED_ROWS * 8);
+    }
+    for (p = end; p < inner && job->by_step; p++) {
+        t->ptr[p->value] = full + p->slot * bytes;
     }
 }
 
@@ -418,6 +422,7 @@ static void rows_task(void *ctx, uint32_t task)
 static void run_long_rows(flex_fused_job *job)
 {
     uint64_t n_rows = job->n / job->length;
+    job->by_step = 1;
     job->alone = n_rows >= 2 * (uint64_t)flex_thread_count() || job->length <= FLEX_REDUCE_PART;
     if (!job->alone) {
         job->grain = n_rows;
@@ -508,24 +513,11 @@ static int wants_stream(const flex_fused_job *job)
     return 1;
 }
 
-/* Elements of a tile that need not hold whole rows: as many as the cache has room for. */
-static uint64_t free_tile(const flex_fused_job *job)
-{
-    const flex_fused *f = job->f;
-    uint64_t room = CACHE_BYTES / ((f->n_slots > 0 ? f->n_slots : 1u) * (uint64_t)f->slot_size);
-    uint64_t most = job->fetch ? FAR_TILE : MOST_TILE;
-    uint64_t tile = most;
-    while (tile > room && tile > LEAST_TILE) {
-        tile /= 2;
-    }
-    return tile;
-}
-
 /* Rows fit a tile of at most one run of a reduction. Returns whether they do. */
 static int choose_tile(flex_fused_job *job)
 {
     const flex_fused *f = job->f;
-    uint64_t tile = free_tile(job);
+    uint64_t tile = job->fetch && f->tile > FAR_TILE ? FAR_TILE : f->tile;
     job->tile = tile;
     if (job->length == 0) {
         return 1;
@@ -581,7 +573,7 @@ static int measure(flex_fused_job *job, const burn_call *call)
     if (f->cut != BURN_FUSED_NONE) {
         const burn_operand *x = job->operands[f->cut];
         int64_t run = x->rank > 0 ? x->dims[x->rank - 1] : 0;
-        job->cut = run >= LEAST_TILE / 4 ? (uint64_t)run : 0;
+        job->cut = run >= FLEX_FUSED_LEAST_TILE / 4 ? (uint64_t)run : 0;
     }
     if (f->row_input != BURN_FUSED_NONE) {
         const burn_operand *x = job->operands[f->row_input];
@@ -685,6 +677,14 @@ static int32_t begin_product(flex_fused_job *job, const burn_call *call, flex_pr
     return BURN_OK;
 }
 
+static int32_t answer(flex_fused_job *job, const burn_call *call)
+{
+    if (atomic_load_explicit(&job->fault, memory_order_relaxed) != 0) {
+        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
+    }
+    return BURN_OK;
+}
+
 /* All that remains when sizes and places are known. */
 static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_producer *p)
 {
@@ -703,10 +703,20 @@ static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_pr
     } else if (f->product == NULL) {
         run_tiles(job);
     }
-    if (atomic_load(&job->fault) != 0) {
-        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
-    }
-    return BURN_OK;
+    return answer(job, call);
+}
+
+/* One tile, near at hand: nothing is streamed, asked for ahead or shared out. */
+static int is_small(const flex_fused_job *job)
+{
+    return job->n <= job->f->tile && job->length == 0 && job->f->product == NULL;
+}
+
+static int32_t run_one_tile(flex_fused_job *job, const burn_call *call)
+{
+    job->tile = job->f->tile;
+    run_positions(job, 0, job->n);
+    return answer(job, call);
 }
 
 int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
@@ -725,6 +735,11 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
     }
     if (job.n == 0) {
         return BURN_OK;
+    }
+    if (is_small(&job)) {
+        find_direct(&job);
+        run_ones(&job, room);
+        return run_one_tile(&job, call);
     }
     if (has_turned(&job, call->attrs)) {
         return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: a large transposed operand");

@@ -91,7 +91,8 @@ static flex_fused_link link_of(const flex_fused_step *s, uint16_t value)
     return link_to(forms[one ? FLEX_LINK_ONE_WITH : FLEX_LINK_ARRAY_WITH], s->in[0]);
 }
 
-static uint16_t make_links(const flex_fused *f, uint32_t first, uint32_t n, flex_fused_link *links)
+static uint16_t make_links(const flex_fused *f, uint32_t first, uint32_t n, flex_fused_link *links,
+                           flex_fused_value *values)
 {
     const flex_strand_table *table = flex_isa_kernels->strand;
     const flex_fused_step *s = &f->steps[first];
@@ -105,13 +106,15 @@ static uint16_t make_links(const flex_fused *f, uint32_t first, uint32_t n, flex
             links[to++] = link_to(table->finish, value);
         } else if (is_kept(f, first + k)) {
             links[to++] = link_to(table->store, value);
+        } else {
+            values[value].inner = 1;
         }
     }
     return to;
 }
 
 void flex_fused_find_strands(flex_fused *f, flex_fused_step *walk, flex_fused_strand *strands,
-                             flex_fused_link *links)
+                             flex_fused_link *links, flex_fused_value *values)
 {
     uint16_t n_links = 0;
     f->walk = walk;
@@ -125,7 +128,7 @@ void flex_fused_find_strands(flex_fused *f, flex_fused_step *walk, flex_fused_st
             strand->step = (uint16_t)s;
             strand->n_steps = (uint16_t)n;
             strand->link = n_links;
-            strand->n_links = make_links(f, s, n, links + n_links);
+            strand->n_links = make_links(f, s, n, links + n_links, values);
             n_links = (uint16_t)(n_links + strand->n_links);
             walk[f->n_walk].exec = flex_fused_run_strand;
             walk[f->n_walk].index = f->n_strands++;
@@ -138,10 +141,16 @@ void flex_fused_find_strands(flex_fused *f, flex_fused_step *walk, flex_fused_st
 /* ---- running one ----------------------------------------------------------------------------- */
 
 /* The elements from `at` on, by the steps themselves. */
-static void run_rest(const flex_fused_strand *strand, const flex_fused_tile *t, uint64_t at)
+static void run_rest(const flex_fused_strand *strand, flex_fused_tile *t, uint64_t at)
 {
-    const flex_fused_step *s = t->job->f->steps + strand->step;
+    const flex_fused *f = t->job->f;
+    const flex_fused_step *s = f->steps + strand->step;
     const uint64_t skip = at * sizeof(float);
+    for (uint32_t k = 0; k < strand->n_steps; k++) {
+        if (f->values[s[k].out].inner) {
+            t->ptr[s[k].out] = t->full + f->values[s[k].out].slot * t->job->tile * f->slot_size;
+        }
+    }
     for (uint32_t k = 0; k < strand->n_steps; k++) {
         const char *x = t->ptr[s[k].in[0]] + ((s[k].mode & FLEX_MODE_X_SCALAR) != 0 ? 0 : skip);
         const char *y = t->ptr[s[k].in[1]] + ((s[k].mode & FLEX_MODE_Y_SCALAR) != 0 ? 0 : skip);

@@ -26,7 +26,8 @@ typedef struct flex_fused_job {
     uint8_t stream;
     uint8_t alone; /* long rows: each on one thread */
     uint8_t fetch; /* ask for the next tile while this one runs */
-    uint8_t zero[5];
+    uint8_t by_step; /* long rows: no strand runs, so inner values are needed */
+    uint8_t zero[4];
     /* From here on filled as far as needed. */
     char *data[FLEX_FUSED_OPERANDS];
     const burn_operand *operands[FLEX_FUSED_OPERANDS];
