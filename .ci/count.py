@@ -3,8 +3,9 @@
 """Sums meson's test logs into one last line: `N passed, N failed[, N skipped]`.
 
 Every build folder named by --require must have a log with at least one test; one that has none
-counts as a failure, so that a build which broke can never look green. Exit status 1 on any
-failure, 2 when no test ran at all. --self-test proves those rules.
+counts as a failure, so that a build which broke can never look green. What a failed test printed
+last comes first, so that the end of a log tells what happened. Exit status 1 on any failure, 2 when
+no test ran at all. --self-test proves those rules.
 """
 import argparse
 import json
@@ -14,39 +15,52 @@ import tempfile
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
+LAST_LINES = 60
 
 
 def read_logs(folder):
-    """Results of every test in a build folder: list of (name, result)."""
+    """Results of every test in a build folder: list of (name, result, what it printed)."""
     rows = []
     for log in sorted(pathlib.Path(folder).glob("meson-logs/testlog*.json")):
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.strip():
                 row = json.loads(line)
-                rows.append((row.get("name", "?"), row.get("result", "?")))
+                printed = (row.get("stdout") or "") + (row.get("stderr") or "")
+                rows.append((row.get("name", "?"), row.get("result", "?"), printed))
     return rows
 
 
+def last_lines(name, printed):
+    """The end of what a test printed, each line marked as its."""
+    lines = printed.splitlines()
+    left_out = len(lines) - LAST_LINES
+    head = [f"({left_out} lines before)"] if left_out > 0 else []
+    return "\n".join(f"{name} | {line}" for line in head + lines[-LAST_LINES:])
+
+
 def count(folders, broken):
-    passed, skipped, failures = 0, 0, []
+    passed, skipped, failures, logs = 0, 0, [], []
     for folder in folders:
         rows = read_logs(folder)
         if not rows:
             failures.append(f"{folder}: no test ran there")
-        for name, result in rows:
+        for name, result, printed in rows:
             if result in PASSED:
                 passed += 1
             elif result in SKIPPED:
                 skipped += 1
             else:
                 failures.append(f"{folder}: {name}: {result}")
+                logs.append(last_lines(name, printed))
     if broken and not failures:
         failures.append(f"broken steps: {broken}")
-    return passed, skipped, failures
+    return passed, skipped, failures, logs
 
 
 def report(folders, broken, out=sys.stdout):
-    passed, skipped, failures = count(folders, broken)
+    passed, skipped, failures, logs = count(folders, broken)
+    for log in filter(None, logs):
+        print(log + "\n", file=out)
     for line in failures:
         print(f"failed: {line}", file=out)
     tail = f", {skipped} skipped" if skipped else ""
@@ -77,6 +91,8 @@ def self_test():
             (report([good], "asan", sink), 1, "a broken step"),
             (report([folder("skips", "SKIP")], "", sink), 2, "only skips"),
             (report([], "", sink), 2, "nothing at all"),
+            (last_lines("t", "1\n" * LAST_LINES).count("t | 1"), LAST_LINES, "all is shown"),
+            (last_lines("t", "0\n1\n" * LAST_LINES)[:20], "t | (60 lines before)"[:20], "the end"),
         ]
         sink.close()
     wrong = [name for got, want, name in cases if got != want]
