@@ -128,6 +128,16 @@ static int dies(const burni_slot *slot, uint32_t uses)
     return burni_slot_dies(slot, uses) && !burni_is_var(slot->storage);
 }
 
+/* Bytes of the block that a storage has or would have. Whoever overwrites a variable may exchange
+ * its block meanwhile (guard.h), for one of the same size. */
+static uint64_t held_by(const burni_storage *s)
+{
+    if (!burni_is_var(s) && s->block != NULL) {
+        return s->block->bytes;
+    }
+    return burni_pool_class_bytes(burni_pool_class_of(s->bytes));
+}
+
 static void find_uses(look *l)
 {
     for (uint32_t k = 0; k < l->n_steps; k++) {
@@ -142,11 +152,8 @@ static void find_uses(look *l)
         u->lender = NONE;
         u->item = NONE;
         if (u->uses > 0) {
-            const burni_storage *storage = storage_at(l, s);
             u->dies = (uint8_t)dies(&l->batch->slots[s], u->uses);
-            u->held = storage->block != NULL
-                          ? storage->block->bytes
-                          : burni_pool_class_bytes(burni_pool_class_of(storage->bytes));
+            u->held = held_by(storage_at(l, s));
         }
     }
 }

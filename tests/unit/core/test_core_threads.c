@@ -10,6 +10,7 @@
 #include "exec/stream.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct job {
@@ -391,6 +392,72 @@ static void test_an_old_value_is_read_while_new_ones_are_written(void **state)
     burn_var_release(v);
 }
 
+/* The same while plans are made: each round is a sequence of its own, seen three times. What it
+ * reads is exchanged for a copy by the thread that writes, at any time. */
+enum { PLANNED_ROUNDS = 64, PLANNED_OPS = 6 };
+
+typedef struct planner {
+    pthread_t thread;
+    burn_var *var;
+    atomic_int ended;
+    int32_t rc;
+} planner;
+
+static double chain_of(uint32_t pattern, double x)
+{
+    double y = x;
+    for (uint32_t k = 0; k < PLANNED_OPS; k++) {
+        y = (pattern >> k & 1) != 0 ? y + x : y * x;
+    }
+    return y;
+}
+
+static int32_t plan_once(const burn_var *var, uint32_t pattern)
+{
+    double all[2];
+    burn_scope_begin();
+    burn_tensor *x = burn_var_get(var);
+    burn_tensor *y = x;
+    for (uint32_t k = 0; k < PLANNED_OPS; k++) {
+        y = (pattern >> k & 1) != 0 ? burn_add(y, x) : burn_mul(y, x);
+    }
+    burn_tensor *parts[2] = {burn_max(y, 0, NULL, 0), burn_max(x, 0, NULL, 0)};
+    int32_t rc = burn_read_f64(burn_stack(parts, 2, 0), all, 2, NULL);
+    burn_scope_end();
+    return rc != BURN_OK || all[0] == chain_of(pattern, all[1]) ? rc : BURN_E_INTERNAL;
+}
+
+static void *plan_while_written(void *arg)
+{
+    planner *p = arg;
+    p->rc = BURN_OK;
+    for (uint32_t i = 0; i < 3 * PLANNED_ROUNDS && p->rc == BURN_OK; i++) {
+        p->rc = plan_once(p->var, i / 3);
+    }
+    atomic_store(&p->ended, 1);
+    return NULL;
+}
+
+static void test_plans_are_made_while_operands_are_overwritten(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    planner p = {.var = burn_var_create(dev, VEC(1, 1, 1, 1), &err)};
+    assert_non_null(p.var);
+    assert_int_equal(pthread_create(&p.thread, NULL, plan_while_written, &p), 0);
+    int32_t rc = BURN_OK;
+    for (uint32_t i = 0; rc == BURN_OK && !atomic_load(&p.ended); i++) {
+        burn_scope_begin();
+        double next = 1.0 + i % 2;
+        rc = burn_var_assign(p.var, VEC(next, next, next, next), &err);
+        burn_scope_end();
+    }
+    assert_int_equal(pthread_join(p.thread, NULL), 0);
+    assert_int_equal(rc, BURN_OK);
+    assert_int_equal(p.rc, BURN_OK);
+    burn_var_release(p.var);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +469,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_B133_training_in_threads),
         CORE_TEST(test_threads_share_a_model),
         CORE_TEST(test_an_old_value_is_read_while_new_ones_are_written),
+        CORE_TEST(test_plans_are_made_while_operands_are_overwritten),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
