@@ -341,7 +341,7 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
     if (!is_device) {
         return 1;
     }
-    if (!o->no_modes) {
+    if (!o->no_modes && report->n_passed + report->n_failed > 0) {
         conf_check_modes(report, argc, argv);
     }
     burn_device *device = (burn_device *)runner->context;

@@ -23,6 +23,9 @@ static void try_plan(const void *bytes, size_t size)
         abort();
     }
     if (burni_kept_plan_decode(bytes, size, plan) == BURN_OK) {
+        if (plan->n == 0 || plan->n > BURNI_KEPT_RECORDS) {
+            abort();
+        }
         if (burni_kept_plan_encode(plan, again) != size || memcmp(again, bytes, size) != 0) {
             abort();
         }

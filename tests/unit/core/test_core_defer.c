@@ -120,6 +120,30 @@ static void test_what_is_overwritten_is_read_before(void **state)
     same_as_eager(overwritten);
 }
 
+/* The first call of a chain reads a variable, which is overwritten before the last one is made:
+ * together they run before that. Nobody has the old value any more, so it is not copied out. */
+static burn_tensor *overwritten_within_a_chain(int round)
+{
+    burn_tensor *other = VEC(5, 6, 7, 8);
+    burn_tensor *next = burn_add(other, burn_scalar(round));
+    burn_var *v = burn_var_create(dev, VEC(1, 2, 3, 4), NULL);
+    assert_non_null(v);
+    burn_scope_begin();
+    burn_tensor *half = burn_scope_return(burn_mul(burn_var_get(v), burn_scalar(0.5)));
+    assert_int_equal(burn_var_assign(v, next, NULL), BURN_OK);
+    burn_tensor *y = burn_add(half, other);
+    burn_scope_begin();
+    burn_tensor *both = burn_scope_return(burn_add(burn_var_get(v), y));
+    burn_var_release(v);
+    return both;
+}
+
+static void test_a_chain_reads_before_what_overwrites(void **state)
+{
+    (void)state;
+    same_as_eager(overwritten_within_a_chain);
+}
+
 /* Only the second of three results is used, and only later. */
 static burn_tensor *one_of_several(int round)
 {
@@ -317,6 +341,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         WINDOW_TEST(test_absent_operands_change_no_sizes),
         WINDOW_TEST(test_what_is_overwritten_is_read_before),
+        WINDOW_TEST(test_a_chain_reads_before_what_overwrites),
         WINDOW_TEST(test_one_result_of_several_is_made_later),
         WINDOW_TEST(test_rows_go_back_into_their_elements),
         WINDOW_TEST(test_a_branch_costs_no_error),

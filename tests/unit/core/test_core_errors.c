@@ -126,8 +126,10 @@ static void test_shapes_that_do_not_fit(void **state)
     burn_tensor *b = burn_zeros(dev, BURN_F32, 2, DIMS(4, 5));
     check_failed(burn_add(a, b), BURN_E_SHAPE, "add", "[2,3]", "[4,5]", NULL);
     check_failed(burn_matmul(a, b), BURN_E_SHAPE, "matmul", "[2,3]", "[4,5]", NULL);
+    check_failed(burn_matmul(b, a), BURN_E_SHAPE, "matmul", "[4,5]", "[2,3]", NULL);
     check_failed(burn_matmul(VEC(1), a), BURN_E_SHAPE, "matmul", NULL);
     check_failed(burn_linear(a, b, NULL), BURN_E_SHAPE, "linear", "[2,3]", "[4,5]", NULL);
+    check_failed(burn_linear(b, a, NULL), BURN_E_SHAPE, "linear", "[4,5]", "[2,3]", NULL);
     check_failed(burn_reshape(a, 1, DIMS(7)), BURN_E_SHAPE, "reshape", "7", NULL);
     check_failed(burn_reshape(a, 2, DIMS(-1, -1)), BURN_E_SHAPE, "reshape", "-1", NULL);
     check_failed(burn_reshape(a, 2, DIMS(-1, 4)), BURN_E_SHAPE, "reshape", "6", NULL);
@@ -139,6 +141,9 @@ static void test_shapes_that_do_not_fit(void **state)
     check_failed(burn_cat(xs, 0, 0), BURN_E_INVALID, "cat", "0", NULL);
     check_failed(burn_conv2d(burn_zeros(dev, BURN_F32, 4, DIMS(1, 3, 4, 4)),
                              burn_zeros(dev, BURN_F32, 4, DIMS(2, 2, 3, 3)), NULL, NULL),
+                 BURN_E_SHAPE, "conv2d", NULL);
+    check_failed(burn_conv2d(burn_zeros(dev, BURN_F32, 4, DIMS(1, 3, 4, 4)),
+                             burn_zeros(dev, BURN_F32, 4, DIMS(2, 4, 3, 3)), NULL, NULL),
                  BURN_E_SHAPE, "conv2d", NULL);
     check_failed(burn_where(burn_less(a, burn_scalar(1.0)), b, b), BURN_E_SHAPE, "where", "[2,3]",
                  "[4,5]", NULL);

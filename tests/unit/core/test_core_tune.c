@@ -17,6 +17,7 @@
 #include <burn/store.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,6 +371,44 @@ static void entries_for_other_hardware__are_carried_along_and_not_used(void **st
     assert_string_equal(env->devices[0].id.hardware, "Another");
     assert_int_equal(env->devices[1].id.rows, 78);
     burni_benv_free(env);
+}
+
+/* Another processor, number of threads, build: whatever differs, no entry of the file serves. */
+static void an_identity_that_differs_in_anything__has_no_entries(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at; /* a byte of the identity */
+        const char *told;
+    } fields[] = {
+        {offsetof(burni_identity, hardware), "another hardware"},
+        {offsetof(burni_identity, isa), "another instruction set"},
+        {offsetof(burni_identity, units), "another number of threads"},
+        {offsetof(burni_identity, driver), "another driver"},
+        {offsetof(burni_identity, version), "another plugin version"},
+        {offsetof(burni_identity, abi), "another plugin ABI"},
+        {offsetof(burni_identity, layout), "another plugin ABI"},
+        {offsetof(burni_identity, rows), "another set of kernels"},
+        {offsetof(burni_identity, backend), ""},
+    };
+    write_environment("fields", small_one());
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        burni_identity mine;
+        burni_choice c;
+        size_t size = 1;
+        assert_int_equal(burn_environment_load("fields", NULL), BURN_OK);
+        fill_identity(&mine, "A processor");
+        ((unsigned char *)&mine)[fields[i].at] ^= 1;
+        log_text[0] = '\0';
+        burni_environment_device("flex:9", &mine);
+        assert_int_equal(burni_environment_find("flex:9", "bb", 2, 5, &c), 0);
+        assert_null(burni_environment_plan_get("flex:9", 9, &size));
+        assert_int_equal(size, 0);
+        assert_true(burni_environment_roof("flex:9", 3) == 0.0);
+        if (strstr(log_text, fields[i].told) == NULL) {
+            fail_msg("no \"%s\" in: %s", fields[i].told, log_text);
+        }
+    }
 }
 
 static void other_candidates__make_a_choice_stale(void **state)
@@ -775,6 +814,7 @@ int main(int argc, char **argv)
         TUNE_TEST(two_processes__lose_nothing),
         TUNE_TEST(plans__are_kept_under_their_device),
         TUNE_TEST(entries_for_other_hardware__are_carried_along_and_not_used),
+        TUNE_TEST(an_identity_that_differs_in_anything__has_no_entries),
         TUNE_TEST(other_candidates__make_a_choice_stale),
         TUNE_TEST(without_an_environment__nothing_is_measured),
         TUNE_TEST(a_shape__is_measured_once_and_then_found),
