@@ -224,6 +224,7 @@ static void bind_storages(const burni_batch *batch, const burni_group *g, burni_
             b->launch.dying |= (uint32_t)burni_slot_dies(slot, in->slot_uses) << k;
         }
     }
+    b->launch.whole = g->whole;
     b->launch.n_in = g->n_in;
     b->launch.n_out = g->n_out;
     if (g->has_rows) {
@@ -441,6 +442,9 @@ static burni_group *freeze(making *m, char *why)
     g->n_row_uses = m->n_row_uses;
     g->n_twins = m->n_twins;
     g->may_stop = m->may_stop;
+    for (uint32_t k = 0; k < m->n_in && k < 32; k++) {
+        g->whole |= (uint32_t)(m->builder.inputs[k].space == BURN_FUSED_WHOLE) << k;
+    }
     g->program_size = size;
     memcpy(g->members, m->members, m->n * sizeof(g->members[0]));
     memcpy(g->inputs, m->inputs, m->n_in * sizeof(g->inputs[0]));

@@ -137,6 +137,7 @@ static int is_safe(const burni_launch *launch, uint32_t i, int by_position, uint
             uses++;
             safe &= k == i || (by_position && is_plain(launch, k) &&
                                burni_launch_same_size(launch, k, i));
+            safe &= !has_bit(launch->whole, k);
         }
     }
     *out_uses = uses;

@@ -297,20 +297,22 @@ static void place_all(draft *d, buffers *b)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Inputs whose memory the only result may have: its own position is read before it is written. */
+/* Inputs whose memory the only result may have: its own position is read before it is written.
+ * Those of a product are none of them: each of its blocks needs whole rows. */
 static uint32_t in_place_mask(const draft *d)
 {
     uint32_t mask = 0;
-    /* A product is made where the result will be, so nothing else may lie there. */
-    if (d->product != NULL || d->call->n_out != 1 || d->outs[0].space != BURN_FUSED_FULL ||
-        d->stops) {
+    if (d->call->n_out != 1 || d->outs[0].space != BURN_FUSED_FULL || d->stops) {
         return 0;
     }
     uint8_t size = d->values[d->outs[0].value].size;
+    if (d->product != NULL && !d->passes_on && d->values[d->reg[d->call->n_in]].size == size) {
+        return 0; /* it is made where the result will be, so nothing else may lie there */
+    }
     for (uint16_t v = 0; v < d->n_values; v++) {
         const flex_fused_value *value = &d->values[v];
         if (value->in_place && value->space == BURN_FUSED_FULL && value->size == size &&
-            value->slot < 32) {
+            value->slot < d->call->n_in && value->slot < 32) {
             mask |= 1u << value->slot;
         }
     }

@@ -253,6 +253,64 @@ static void product__each_group_has_one(void **state)
     same_as_eager(two, 4);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum { SIDE = 260 };
+
+/* So large that blocks go through the rest of the group one by one, and are nowhere as a whole. */
+static burn_tensor *square(double from)
+{
+    burn_tensor *t = count_up(dev, 2, DIMS(SIDE, SIDE), from);
+    return burn_mul(burn_sin(t), burn_scalar(0.07));
+}
+
+/* Layers that add to what they were given. `own`: to what they multiply as well. */
+static burn_tensor *layers(burn_tensor *x, burn_tensor *w, int own)
+{
+    burn_scope_begin();
+    for (int k = 0; k < 4; k++) {
+        burn_tensor *h = own ? x : burn_tanh(burn_matmul(x, w));
+        x = burn_add(burn_matmul(h, w), x);
+    }
+    return burn_scope_return(burn_copy(burn_slice(x, 1, 0, SIDE, 16)));
+}
+
+/* The result of a group lies where an operand was that died, but not where the product still
+ * reads. */
+static void residual(int own)
+{
+    set_window(1);
+    burn_tensor *x = square(0.3);
+    burn_tensor *w = square(0.7);
+    burn_tensor *eager = layers(x, w, own);
+    burn_plan_totals t;
+    set_window(window);
+    for (int k = 0; k < 4; k++) {
+        burn_scope_begin();
+        burn_tensor *y = burn_scope_return(layers(x, w, own));
+        (void)burn_sync(dev, NULL);
+        check_same(y, eager);
+    }
+    BURN_INIT(&t, burn_plan_totals);
+    assert_int_equal(burn_plan_report(dev, &t, NULL), BURN_OK);
+    if (window != 1 && !on_mock) {
+        assert_int_equal(t.last.n_groups, own ? 4 : 8);
+        assert_int_equal(t.last.n_reused, own ? 0 : 3);
+    }
+}
+
+static void product__its_residual_gives_its_memory(void **state)
+{
+    (void)state;
+    residual(0);
+}
+
+static void product__what_it_reads_does_not(void **state)
+{
+    (void)state;
+    residual(1);
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 static burn_tensor *failing(int round)
@@ -323,6 +381,8 @@ int main(int argc, char **argv)
         WINDOW_TEST(product__its_operand_is_made_before),
         WINDOW_TEST(product__a_reader_waits_for_what_is_between),
         WINDOW_TEST(product__each_group_has_one),
+        WINDOW_TEST(product__its_residual_gives_its_memory),
+        WINDOW_TEST(product__what_it_reads_does_not),
         WINDOW_TEST(product__a_failed_operand_says_the_same),
         WINDOW_TEST(product__is_replayed),
     };
