@@ -231,6 +231,7 @@ const burn_op_def burn_op_def_conv1d = {
     .attrs = burni_attrs_conv_rows,
     .n_attrs = BURNI_N_ATTRS_CONV,
     .attrs_size = (uint32_t)sizeof(burn_attrs_conv),
+    .fuse = BURN_FUSE_EPILOGUE_HOST,
     .infer = infer_conv1d,
     .vjp = vjp_conv1d,
     .vjp_saves = conv_saves,

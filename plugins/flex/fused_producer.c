@@ -42,15 +42,16 @@ static void product_dims(flex_producer *p)
     p->dims[z->rank - 1] = y->dims[y->rank - 1];
 }
 
+/* Of one dim or two. */
 static void conv_dims(flex_producer *p)
 {
     const burn_attrs_conv *a = p->call.attrs;
     const burn_operand *x = &p->operands[0];
     const burn_operand *w = &p->operands[1];
-    flex_producer_result(p)->rank = 4;
+    flex_producer_result(p)->rank = x->rank;
     p->dims[0] = x->dims[0];
     p->dims[1] = w->dims[0];
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i + 2 < x->rank; i++) {
         int64_t reach = (w->dims[2 + i] - 1) * a->dilation[i] + 1;
         p->dims[2 + i] = (x->dims[2 + i] + 2 * a->padding[i] - reach) / a->stride[i] + 1;
     }
@@ -72,6 +73,8 @@ static const flex_producer_kind kinds[] = {
      &flex_rows_gemm_count},
     {BURN_OP_LINEAR, product_dims, flex_gemm_run_hot, flex_gemm_passes_on, flex_rows_gemm,
      &flex_rows_gemm_count},
+    {BURN_OP_CONV1D, conv_dims, flex_conv_run_hot, flex_conv_passes_on, flex_rows_conv,
+     &flex_rows_conv_count},
     {BURN_OP_CONV2D, conv_dims, flex_conv_run_hot, flex_conv_passes_on, flex_rows_conv,
      &flex_rows_conv_count},
 };

@@ -14,6 +14,7 @@
 #include "core/tune/place.h"
 #include "exec/device.h"
 #include "exec/plan.h"
+#include "exec/tuner.h"
 
 #include <burn/environment.h>
 #include <burn/plans.h>
@@ -36,6 +37,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
+    burni_tuner_force(NULL);
+    set_window(window);
     return burn_environment_load(NULL, NULL) == BURN_OK ? core_teardown(state) : -1;
 }
 #define KEPT_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -308,6 +311,54 @@ static void bytes__that_are_no_plan_are_refused(void **state)
     assert_int_equal(burni_kept_plan_decode(bytes, 3, &read), BURN_E_FORMAT);
 }
 
+/* ---- groups and the tuner -------------------------------------------------------------------- */
+
+static burn_tensor *convolve(int k)
+{
+    burn_conv_opts opts;
+    BURN_INIT(&opts, burn_conv_opts);
+    opts.stride[0] = opts.stride[1] = 1;
+    opts.dilation[0] = opts.dilation[1] = 1;
+    opts.padding[0] = opts.padding[1] = 2;
+    opts.groups = 1;
+    burn_tensor *x = count_up(dev, 4, DIMS(2, 3, 14, 14), k - 40.0);
+    burn_tensor *w = count_up(dev, 4, DIMS(5, 3, 5, 5), -100.0);
+    assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+    burn_tensor *y = burn_conv2d(x, w, count_up(dev, 1, DIMS(5), 7.0), &opts);
+    return burn_mul(burn_relu(y), burn_scalar(0.5));
+}
+
+/* The loop of it; calls in groups of its plan. */
+static uint32_t fused_calls(void)
+{
+    for (int k = 0; k < 4; k++) {
+        burn_scope_begin();
+        burn_tensor *y = burn_scope_return(convolve(k));
+        assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+        set_window(1);
+        check_same(y, convolve(k));
+        set_window(window);
+        burn_scope_end();
+    }
+    return totals().last.n_fused;
+}
+
+/* A group may not take a product away from the row that won: it begins behind it. */
+static void a_product__of_another_row_is_in_no_group(void **state)
+{
+    (void)state;
+    if (on_mock || window == 1) {
+        return;
+    }
+    assert_int_equal(burn_environment_load("kept", NULL), BURN_OK);
+    burni_tuner_force("flex.conv2d");
+    assert_int_equal(fused_calls(), 3);
+    assert_int_equal(burn_environment_load("other", NULL), BURN_OK);
+    burni_tuner_force("flex.conv2d.product");
+    assert_int_equal(fused_calls(), 2);
+    burni_tuner_force(NULL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +368,7 @@ int main(int argc, char **argv)
         KEPT_TEST(a_refusal__is_counted_and_the_plan_is_made_anew),
         KEPT_TEST(there_are_no_more_than__256_and_none_is_large),
         KEPT_TEST(bytes__that_are_no_plan_are_refused),
+        KEPT_TEST(a_product__of_another_row_is_in_no_group),
     };
     if (mkdtemp(root) == NULL) {
         return 1;

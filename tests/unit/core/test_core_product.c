@@ -147,7 +147,7 @@ static void product__rows_of_it_are_reduced(void **state)
     same_as_eager(softmax_by_hand, 6);
 }
 
-static burn_tensor *image(int round)
+static burn_tensor *convolution(uint64_t op, burn_tensor *x, burn_tensor *w, burn_tensor *b)
 {
     burn_attrs_conv a;
     burn_attrs_init(&a, sizeof(a));
@@ -156,11 +156,30 @@ static burn_tensor *image(int round)
         a.dilation[i] = 1;
     }
     a.groups = 1;
-    burn_tensor *in[3] = {random_of(4, DIMS(2, 1, 14 + round, 14)), random_of(4, DIMS(3, 1, 5, 5)),
-                          random_of(1, DIMS(3))};
+    burn_tensor *in[3] = {x, w, b};
     burn_tensor *out = NULL;
-    (void)burn_op_call(dev, BURN_OP_CONV2D, &a, sizeof(a), in, 3, &out, 1);
+    (void)burn_op_call(dev, op, &a, sizeof(a), in, 3, &out, 1);
     return burn_relu(out);
+}
+
+static burn_tensor *image(int round)
+{
+    burn_tensor *x = random_of(4, DIMS(2, 1, 14 + round, 14));
+    return convolution(BURN_OP_CONV2D, x, random_of(4, DIMS(3, 1, 5, 5)), random_of(1, DIMS(3)));
+}
+
+/* So long that blocks of it go through the rest, and one that is not. */
+static burn_tensor *sound(int round)
+{
+    burn_tensor *x = random_of(3, DIMS(2, 8, round == 0 ? 20 : 180 + round));
+    burn_tensor *w = random_of(3, DIMS(3, 8, 17));
+    return burn_mul(convolution(BURN_OP_CONV1D, x, w, random_of(1, DIMS(3))), burn_scalar(3.0));
+}
+
+static void product__convolution_of_one_dim(void **state)
+{
+    (void)state;
+    same_as_eager(sound, 3);
 }
 
 static void product__convolution_and_activation(void **state)
@@ -376,6 +395,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(product__of_transposed_operands_and_batches),
         WINDOW_TEST(product__rows_of_it_are_reduced),
         WINDOW_TEST(product__convolution_and_activation),
+        WINDOW_TEST(product__convolution_of_one_dim),
         WINDOW_TEST(product__its_result_is_needed_by_others),
         WINDOW_TEST(product__is_given_out_beside_what_follows),
         WINDOW_TEST(product__its_operand_is_made_before),
