@@ -170,6 +170,10 @@ struct conf_runner {
     int32_t (*update_together)(conf_runner *runner, const conf_case *cases, uint32_t bad,
                                conf_value (*out)[CONF_MAX_OUT], int32_t *codes,
                                uint32_t *out_launches, burn_err *err);
+    /* Keeps the op as a step with the inputs of `kept`, runs it some times with those of `c`; `out`
+     * is what the last run gave. Not for ops that overwrite variables. Optional. */
+    int32_t (*replay)(conf_runner *runner, const conf_case *kept, const conf_case *c,
+                      conf_value *out, burn_err *err);
     /* BURN_SUPPORT_*: how the runner serves the op for that dtype. */
     uint32_t (*supports)(conf_runner *runner, const burn_op_def *def, uint8_t dtype);
     void (*reset)(conf_runner *runner);
@@ -204,6 +208,7 @@ void conf_crash_case(const conf_report *report, const conf_case *c, const char *
 void conf_check_definition(conf_report *report, conf_case *c);
 void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, uint32_t layout);
 void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_replay(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c);

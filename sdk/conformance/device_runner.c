@@ -4,7 +4,8 @@
  *
  * The builder's emit is burn_op_call, so decompositions run as ordinary ops on the device. Tensors
  * belong to a scope that `reset` ends. Gradients go through the tape; ops that overwrite variables
- * go through burn_var_update, several in one go through a replay.
+ * go through burn_var_update, several in one go through a replay. Any other op can be kept as a
+ * step and run again.
  */
 #include "conformance.h"
 
@@ -517,6 +518,57 @@ static int32_t update_together(conf_runner *runner, const conf_case *cases, uint
     return code == BURN_OK && !is_together ? BURN_E_END : code;
 }
 
+/* ---- kept and run again ---------------------------------------------------------------------- */
+
+/* The call with its tensors as ports. NULL: it can't be kept, `err` says why. */
+static burn_replay *keep_call(conf_runner *runner, const conf_case *c, burn_err *err)
+{
+    burn_tensor *in[CONF_MAX_IN] = {NULL};
+    burn_tensor *results[CONF_MAX_OUT] = {NULL};
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        in[i] = tensor_of(conf_make_in(runner, &c->in[i], CONF_CONTIGUOUS));
+    }
+    (void)burn_sync(device_of(runner), NULL);
+    if (burn_replay_begin(device_of(runner), err) != BURN_OK) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].meta.kind == BURN_TENSOR) {
+            (void)burn_replay_port(in[i]);
+        }
+    }
+    (void)burn_op_call(device_of(runner), c->def->id, c->sample.attrs, c->sample.attrs_size, in,
+                       c->n_in, results, c->n_out);
+    return burn_replay_end(results, c->n_out, err);
+}
+
+static int32_t replay(conf_runner *runner, const conf_case *kept, const conf_case *c,
+                      conf_value *out, burn_err *err)
+{
+    enum { RUNS = 3 }; /* the first plans, the second prepares the short way, the third takes it */
+    burn_tensor *ports[CONF_MAX_IN] = {NULL};
+    burn_tensor *results[CONF_MAX_OUT] = {NULL};
+    uint32_t n = 0;
+    burn_replay *step = keep_call(runner, kept, err);
+    if (step == NULL) {
+        return err->code;
+    }
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].meta.kind == BURN_TENSOR) {
+            ports[n++] = tensor_of(make(runner, &c->in[i]));
+        }
+    }
+    int32_t code = BURN_OK;
+    for (int k = 0; k < RUNS && code == BURN_OK; k++) {
+        code = burn_replay_run(step, ports, n, results, c->n_out, err);
+    }
+    for (uint32_t j = 0; j < c->n_out && code == BURN_OK; j++) {
+        code = read_tensor(runner, results[j], c->arena, &out[j], err);
+    }
+    burn_replay_free(step);
+    return code;
+}
+
 static uint32_t supports(conf_runner *runner, const burn_op_def *def, uint8_t dtype)
 {
     return (uint32_t)burn_op_support(device_of(runner), def->id, dtype);
@@ -554,6 +606,7 @@ int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err)
     out->move = move;
     out->update = update;
     out->update_together = update_together;
+    out->replay = replay;
     out->supports = supports;
     out->reset = reset;
     burn_scope_begin();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * forward.c - an op's results against eval, in each layout; twice the same bits; and samples that
- * must fail. Ops that overwrite variables are compared through their variables.
+ * forward.c - an op's results against eval, in each layout; twice the same bits, and in a replay;
+ * and samples that must fail. Ops that overwrite variables are compared through their variables.
  */
 #include "conformance.h"
 
@@ -69,6 +69,26 @@ void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, 
     conf_result(report, c, "forward", detail, CONF_PASS, "%s", "");
 }
 
+/* Results of two runs of the case; both codes are BURN_OK. */
+static void compare_bits(conf_report *report, const conf_case *c, const char *check,
+                         const conf_value *first, const conf_value *second, const char *where)
+{
+    for (uint32_t j = 0; j < c->n_out; j++) {
+        if (first[j].meta.kind == BURN_ABSENT || second[j].meta.kind == BURN_ABSENT) {
+            continue;
+        }
+        size_t size = (size_t)first[j].n * burn_element_size(first[j].meta.dtype);
+        unsigned char *a = conf_bytes(c->arena, &first[j]);
+        unsigned char *b = conf_bytes(c->arena, &second[j]);
+        if (first[j].n != second[j].n || (size > 0 && memcmp(a, b, size) != 0)) {
+            conf_result(report, c, check, "", CONF_FAIL, "output %u has other bits in %s",
+                        (unsigned)j, where);
+            return;
+        }
+    }
+    conf_result(report, c, check, "", CONF_PASS, "%s", "");
+}
+
 void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c)
 {
     conf_value first[CONF_MAX_OUT];
@@ -84,21 +104,37 @@ void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c)
         conf_failed(report, c, "repeat", "", code, err.text);
         return;
     }
-    for (uint32_t j = 0; j < c->n_out; j++) {
-        if (first[j].meta.kind == BURN_ABSENT || second[j].meta.kind == BURN_ABSENT) {
-            continue;
-        }
-        size_t size = (size_t)first[j].n * burn_element_size(first[j].meta.dtype);
-        unsigned char *a = conf_bytes(c->arena, &first[j]);
-        unsigned char *b = conf_bytes(c->arena, &second[j]);
-        if (first[j].n != second[j].n || (size > 0 && memcmp(a, b, size) != 0)) {
-            conf_result(report, c, "repeat", "", CONF_FAIL, "output %u has other bits in a second "
-                                                            "run",
-                        (unsigned)j);
-            return;
-        }
+    compare_bits(report, c, "repeat", first, second, "a second run");
+}
+
+/* Kept with other numbers than it runs with: what stays of them shows. Scalars without a name are
+ * part of the step. */
+void conf_check_replay(conf_report *report, conf_runner *runner, conf_case *c)
+{
+    static conf_case kept; /* large */
+    conf_value called[CONF_MAX_OUT];
+    conf_value replayed[CONF_MAX_OUT];
+    burn_err err = BURN_ERR_INIT;
+    if (runner->replay == NULL || c->def->effect == BURN_EFFECT_STATE) {
+        return;
     }
-    conf_result(report, c, "repeat", "", CONF_PASS, "%s", "");
+    kept = *c;
+    kept.seed++;
+    conf_case_inputs(&kept);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        kept.in[i] = c->in[i].meta.kind == BURN_TENSOR ? kept.in[i] : c->in[i];
+    }
+    memset(called, 0, sizeof(called));
+    memset(replayed, 0, sizeof(replayed));
+    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, called, &err);
+    if (code == BURN_OK) {
+        code = runner->replay(runner, &kept, c, replayed, &err);
+    }
+    if (code != BURN_OK) {
+        conf_failed(report, c, "replay", "", code, err.text);
+        return;
+    }
+    compare_bits(report, c, "replay", called, replayed, "a replay");
 }
 
 void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c)

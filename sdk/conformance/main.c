@@ -41,7 +41,7 @@ static const char usage_text[] =
     "\n"
     "Tries every op of the registry on a device: forward in five layouts and at awkward sizes,\n"
     "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
-    "twice and in every mode. --device eval tries the definitions by themselves.\n"
+    "twice, in a replay and in every mode. --device eval tries the definitions by themselves.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
     "--extension loads one and tries its ops only, or the one that --op names.\n"
     "--list: what would run. --claims: compares what the device claims with a list;\n"
@@ -215,6 +215,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     }
     run_check(report, runner, c, "second", conf_check_second);
     run_check(report, runner, c, "repeat", conf_check_repeat);
+    run_check(report, runner, c, "replay", conf_check_replay);
     run_check(report, runner, c, "same operand", conf_check_same_operand);
     run_check(report, runner, c, "moved", conf_check_moved);
     if ((o->smoke || c->variant == 0) && c->sample_index == conf_first_good_sample(c->def)) {
