@@ -20,6 +20,7 @@
 #define BATCH               50
 #define SECONDS_PER_PROGRAM 60
 #define MAX_TRIALS          400
+#define NO_DEVICE           2
 
 typedef struct shared {
     uint64_t seed;
@@ -87,7 +88,7 @@ static int child(uint64_t first, uint64_t count, const uint8_t *dropped, shared 
         devices[d] = burn_device_open(device_names[d], &err);
         if (devices[d] == NULL) {
             (void)snprintf(to->failure, sizeof(to->failure), "%s", err.text);
-            return 1;
+            return NO_DEVICE;
         }
     }
     int good = 1;
@@ -111,7 +112,7 @@ static int child(uint64_t first, uint64_t count, const uint8_t *dropped, shared 
     return !good;
 }
 
-/* 0: all is well; else what the child's end tells stands in to->failure. */
+/* 0: all is well; else what the child's end tells stands in to->failure. NO_DEVICE: none ran. */
 static int run_child(uint64_t first, uint64_t count, const uint8_t *dropped, int quiet, shared *to)
 {
     to->failure[0] = '\0';
@@ -119,7 +120,7 @@ static int run_child(uint64_t first, uint64_t count, const uint8_t *dropped, int
     pid_t pid = fork();
     if (pid == 0) {
         if (quiet && freopen("/dev/null", "w", stderr) == NULL) {
-            exit(2);
+            exit(1);
         }
         exit(child(first, count, dropped, to));
     }
@@ -135,7 +136,7 @@ static int run_child(uint64_t first, uint64_t count, const uint8_t *dropped, int
         (void)snprintf(to->failure, sizeof(to->failure), "it ended with status %d",
                        WEXITSTATUS(status));
     }
-    return status != 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == NO_DEVICE ? NO_DEVICE : status != 0;
 }
 
 static int may_drop(const step *s)
@@ -197,9 +198,14 @@ int main(int argc, char **argv)
     uint64_t failures = 0;
     for (uint64_t at = seed; at < seed + count && failures < 5;) {
         uint64_t n = seed + count - at < BATCH ? seed + count - at : BATCH;
-        if (run_child(at, n, NULL, 0, to) == 0) {
+        int ended = run_child(at, n, NULL, 0, to);
+        if (ended == 0) {
             at += n;
             continue;
+        }
+        if (ended == NO_DEVICE) {
+            (void)fprintf(stderr, "%s\n", to->failure);
+            return NO_DEVICE;
         }
         failures++;
         at = to->seed + 1;
