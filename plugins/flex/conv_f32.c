@@ -119,8 +119,8 @@ static void pack_pixels(const void *ctx, int64_t k0, int64_t kc, int64_t j0, int
     int64_t start[FLEX_NR_MAX];
     int64_t from[FLEX_NR_MAX];
     int64_t runs = make_runs(p, j0, n, start, from);
-    if (p->v->stride[1] == 1 && runs <= 12) {
-        kernels->pack_runs(dst, nr, p->padded, p->offset + k0, kc, start, from, runs);
+    if (p->v->stride[1] == 1 && runs <= 24) {
+        kernels->pack_runs(dst, p->padded, p->offset + k0, kc, start, from, runs);
         return;
     }
     for (int64_t j = 0; j < n; j++) {

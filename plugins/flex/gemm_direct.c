@@ -19,6 +19,8 @@
 #define HOT_FLOATS (INT64_C(1) << 17)
 /* Columns of B from which on it pays to lay A's panels along k first. */
 #define TURN_COLUMNS 256
+/* Floats of a panel of B that the first cache holds while the rows of A go by. */
+#define PANEL_FLOATS 12288
 /* Floats of C up to which it pays to sum blocks of k apart. */
 #define SPLIT_FLOATS (INT64_C(1) << 14)
 /* Work that is worth waking a thread. */
@@ -59,8 +61,7 @@ uint64_t flex_gemm_direct_bytes(const flex_gemm *g, uint32_t threads)
 static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t, int64_t j,
                      int64_t n, int64_t k0, float *panel)
 {
-    int64_t half = kernels->nr / 2;
-    if (g->bcs == 1 && n % half == 0) {
+    if (g->bcs == 1 && (uint32_t)n % kernels->lanes == 0) {
         t->b = g->b + k0 * g->brs + j;
         t->ldb = g->brs;
         return;
@@ -72,8 +73,8 @@ static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_
 
 static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
 {
-    int v = n <= (int64_t)kernels->nr / 2 ? 1 : 2;
-    return turned ? kernels->turned[rows][v] : kernels->tile[rows][v];
+    int v = flex_gemm_vectors(kernels, n);
+    return turned ? kernels->turned[v][rows] : kernels->tile[v][rows];
 }
 
 static int has_rows_along_k(const flex_gemm *g)
@@ -98,15 +99,27 @@ static int64_t tile_height(int64_t m, uint32_t mr)
     return (rows + parts - 1) / parts;
 }
 
+/* Columns of panels of B of kc steps. In 32 bits, as above. */
+static int64_t panel_columns(const flex_gemm_kernels *kernels, int64_t kc)
+{
+    uint32_t lanes = kernels->lanes;
+    if (kc * (int64_t)kernels->nr <= PANEL_FLOATS) {
+        return kernels->nr;
+    }
+    uint32_t vectors = PANEL_FLOATS / ((uint32_t)kc * lanes);
+    return (int64_t)lanes * (vectors > 2 ? vectors : 2);
+}
+
 /* A's rows lie along k, or its columns along the rows: each panel of B serves all rows. */
 static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
     int turned = !has_rows_along_k(g);
-    int64_t height = tile_height(g->m, kernels->mr);
+    int64_t wide = panel_columns(kernels, kc);
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
-    for (int64_t j = j0; j < j1; j += kernels->nr) {
-        int64_t n = flex_min(kernels->nr, j1 - j);
+    for (int64_t j = j0; j < j1; j += wide) {
+        int64_t n = flex_min(wide, j1 - j);
+        int64_t height = tile_height(g->m, kernels->rows[flex_gemm_vectors(kernels, n)]);
         flex_tile t; /* the rest is set below, or not read by these tiles */
         t.kc = kc;
         t.ars = turned ? g->acs : g->ars;
@@ -149,8 +162,8 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
     const flex_gemm_kernels *kernels = flex_gemm_table();
     float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
     float turned[FLEX_MR_MAX * FLEX_GEMM_KC];
-    int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
+    int64_t mr = kernels->rows[flex_gemm_vectors(kernels, flex_min(nr, j1 - j0))];
     int64_t row_panels = (g->m + mr - 1) / mr;
     int64_t panels = (j1 - j0 + nr - 1) / nr;
     int rows_first = g->bcs == 1;
@@ -308,9 +321,9 @@ static int is_small(const flex_gemm *g, uint32_t threads, int rows)
 /* Columns of a task, where columns are cut. */
 static int64_t direct_chunk(const flex_gemm *g, uint32_t threads)
 {
-    int64_t nr = flex_gemm_table()->nr;
-    int64_t chunk = flex_round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, nr);
-    return flex_min(chunk, 64 * nr);
+    int64_t step = 2 * (int64_t)flex_gemm_table()->lanes;
+    int64_t chunk = flex_round_up((g->n + (int64_t)threads - 1) / (int64_t)threads, step);
+    return flex_min(chunk, 64 * step);
 }
 
 static void direct_parallel(const flex_gemm *g, uint32_t threads)

@@ -23,8 +23,10 @@
  * sets of the first cache with each other and with B.
  */
 #define ROW_GAP 16
-/* Floats of a flex_fetch line. */
-#define FETCH_FLOATS 32
+/* Floats of a line that tiles ask for. */
+#define LINE_FLOATS 16
+/* Vectors of columns that a task has at least, if it can be. */
+#define LEAST_VECTORS 16
 
 /* How a product is cut: tasks are columns by rows, each for all of k. */
 typedef struct plan {
@@ -70,12 +72,13 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t nr = p->kernels->nr;
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
-    p->has_rows = g->acs == 1 && g->aseg == 0;
+    p->has_rows = g->acs == 1;
     p->task_rows = flex_round_up(m, mr);
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
     /* Chunks of equal width, as many as let all threads end together. */
     p->n_chunks = (n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
-    p->n_chunks = flex_min(flex_round_up(p->n_chunks, wanted), (n + 8 * nr - 1) / (8 * nr));
+    int64_t least = LEAST_VECTORS * (int64_t)p->kernels->lanes;
+    p->n_chunks = flex_min(flex_round_up(p->n_chunks, wanted), (n + least - 1) / least);
     p->task_columns = flex_round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
     p->n_chunks = (n + p->task_columns - 1) / p->task_columns;
     if (p->n_chunks < wanted) {
@@ -109,57 +112,77 @@ typedef struct block {
     int64_t next_kc;
 } block;
 
+static const flex_fetch nothing = {NULL, 0, 0, 0};
+
 /* What of the next rows of A tile `tile` of this row of tiles asks for: its share of them. */
-static flex_fetch ahead_a(const flex_gemm *g, const block *w, int64_t mr, int64_t i, int64_t tile)
+static flex_fetch ahead_a(const flex_gemm *g, const block *w, const flex_gemm_kernels *kernels,
+                          int64_t i, int64_t tile)
 {
-    flex_fetch none = {NULL, 0, 0};
-    int64_t tiles = (w->n + FLEX_NR_MAX - 1) / FLEX_NR_MAX;
-    if (i + mr >= w->i1 || g->aseg != 0) {
-        return none;
+    int64_t tiles = (w->n + kernels->nr - 1) / kernels->nr;
+    int64_t rows = flex_min(kernels->mr, w->i1 - i - kernels->mr);
+    if (rows <= 0 || g->aseg != 0) {
+        return nothing;
     }
-    const float *next = g->a + (i + mr) * g->ars + w->k0 * g->acs;
+    const float *next = g->a + (i + kernels->mr) * g->ars + w->k0 * g->acs;
     if (g->acs == 1) {
-        int64_t k = tile * FETCH_FLOATS;
-        return k < w->kc ? (flex_fetch){next + k, g->ars, mr} : none;
+        int64_t lines = (w->kc + tiles * LINE_FLOATS - 1) / (tiles * LINE_FLOATS);
+        int64_t k = tile * lines * LINE_FLOATS;
+        return k < w->kc ? (flex_fetch){next + k, g->ars, rows, lines} : nothing;
     }
     int64_t share = (w->kc + tiles - 1) / tiles;
     int64_t k = tile * share;
-    return k < w->kc ? (flex_fetch){next + k * g->acs, g->acs, flex_min(share, w->kc - k)} : none;
+    return k < w->kc ? (flex_fetch){next + k * g->acs, g->acs, flex_min(share, w->kc - k), 1}
+                     : nothing;
 }
 
 /* The same for the next block's rows of B: each row of tiles asks for its share. */
-static flex_fetch ahead_b(const flex_gemm *g, const block *w, int64_t mr, int64_t i, int64_t j)
+static flex_fetch ahead_b(const flex_gemm *g, const block *w, const flex_gemm_kernels *kernels,
+                          int64_t i, int64_t j)
 {
-    flex_fetch none = {NULL, 0, 0};
     if (w->next_b == NULL) {
-        return none;
+        return nothing;
     }
+    int64_t mr = kernels->mr;
     int64_t panels = (w->i1 - w->i0 + mr - 1) / mr;
     int64_t share = (w->next_kc + panels - 1) / panels;
     int64_t k = (i - w->i0) / mr * share;
-    return k < w->next_kc
-               ? (flex_fetch){w->next_b + k * g->brs + j, g->brs, flex_min(share, w->next_kc - k)}
-               : none;
+    int64_t lines = kernels->nr / LINE_FLOATS;
+    return k < w->next_kc ? (flex_fetch){w->next_b + k * g->brs + j, g->brs,
+                                         flex_min(share, w->next_kc - k), lines}
+                          : nothing;
 }
 
-/* What the epilogue will write for a tile of a strip. */
-static flex_fetch ahead_written(const flex_gemm *g, int64_t i, int64_t rows, int64_t j)
+/* The tile of C at row i, column j of the block, or of what the epilogue writes for it. */
+static flex_fetch ahead_c(const flex_gemm *g, const block *w, const flex_gemm_kernels *kernels,
+                          const float *c, int64_t i, int64_t j)
 {
-    flex_fetch none = {NULL, 0, 0};
     int64_t dense = 0;
-    if (g->writes == NULL) {
-        return none;
+    if (j >= w->n) { /* the first one of the next row of tiles */
+        i += kernels->mr;
+        j = 0;
     }
-    int64_t offset = g->at0 + flex_gemm_column_offset(g, j, &dense) + i * g->crs;
-    return (flex_fetch){g->writes + offset, g->crs, rows};
+    int64_t rows = flex_min(kernels->mr, w->i1 - i);
+    if (c == NULL || rows <= 0) {
+        return nothing;
+    }
+    j += w->j0;
+    int64_t offset = flex_gemm_column_offset(g, j, &dense) + i * g->crs;
+    return (flex_fetch){c + offset, g->crs, rows, kernels->nr / LINE_FLOATS};
 }
 
 /* Rows i .. i+rows of the block, ROW_GAP apart. */
 static void copy_rows(const flex_gemm *g, const block *w, int64_t i, int64_t rows, float *dst)
 {
-    const float *src = g->a + i * g->ars + w->k0;
+    int64_t seg = g->aseg > 0 ? g->aseg : g->k;
     for (int64_t r = 0; r < rows; r++) {
-        memcpy(dst + r * (w->kc + ROW_GAP), src + r * g->ars, (size_t)w->kc * sizeof(float));
+        const float *row = g->a + (i + r) * g->ars;
+        float *to = dst + r * (w->kc + ROW_GAP);
+        for (int64_t k = w->k0; k < w->k0 + w->kc;) {
+            int64_t n = flex_min(w->k0 + w->kc - k, seg - k % seg);
+            memcpy(to, row + k / seg * g->aseg_stride + k % seg, (size_t)n * sizeof(float));
+            to += n;
+            k += n;
+        }
     }
 }
 
@@ -178,22 +201,28 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
     int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
     const float *packed_b = slot_b(p, w, slot);
+    const float *written = g->writes != NULL ? g->writes + g->at0 : NULL;
     flex_tile t = {.kc = w->kc, .a = slot, .ars = w->kc + ROW_GAP, .ldb = nr};
-    flex_tile_fn fn = kernels->packed;
     if (p->has_rows) {
         copy_rows(g, w, i, rows, slot);
-        fn = rows == mr ? kernels->strip : kernels->tile[rows][2];
     } else {
         flex_gemm_pack_a(g, kernels, i, rows, w->k0, w->kc, slot);
     }
     for (int64_t j = 0; j < w->n; j += nr) {
-        t.b = packed_b + j * w->kc;
-        t.ahead[0] = ahead_a(g, w, mr, i, j / nr);
-        t.ahead[1] = strip != NULL ? ahead_written(g, i, rows, w->j0 + j) : ahead_b(g, w, mr, i, j);
         int64_t n = flex_min(nr, w->n - j);
+        flex_tile_fn fn = p->has_rows ? kernels->strip : kernels->packed;
+        if (p->has_rows && (rows < mr || n < nr)) {
+            fn = kernels->tile[flex_gemm_vectors(kernels, n)][rows];
+        }
+        t.b = packed_b + j * w->kc;
+        t.ahead[1] = ahead_a(g, w, kernels, i, j / nr);
         if (strip != NULL) {
+            t.ahead[0] = ahead_c(g, w, kernels, written, i, j);
+            t.ahead[2] = nothing;
             flex_gemm_run_tile(strip, kernels, &t, 0, rows, j, n, w->k0, fn);
         } else {
+            t.ahead[0] = ahead_c(g, w, kernels, g->c, i, j + nr);
+            t.ahead[2] = ahead_b(g, w, kernels, i, j);
             flex_gemm_run_tile(g, kernels, &t, i, rows, w->j0 + j, n, w->k0, fn);
         }
     }

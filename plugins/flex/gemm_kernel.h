@@ -13,9 +13,11 @@
 
 #include <stdint.h>
 
-/* Largest tile of any ISA. */
-#define FLEX_MR_MAX 12
-#define FLEX_NR_MAX 32
+/* Tiles of any ISA: most rows, most vectors of columns, most columns, most elements. */
+#define FLEX_MR_MAX 16
+#define FLEX_NV_MAX 4
+#define FLEX_NR_MAX 64
+#define FLEX_TILE_MAX 384
 
 /* What a tile's sum is added to. */
 enum {
@@ -25,12 +27,15 @@ enum {
     FLEX_INIT_ROW = 3  /* init[row] */
 };
 
-/* Lines of memory that will be needed soon: at, at + step, ...; n of them, 32 floats each. */
+/* Memory that will be needed soon: n rows, `step` apart, of `lines` times 16 floats each. */
 typedef struct flex_fetch {
     const float *at;
     int64_t step;
     int64_t n;
+    int64_t lines;
 } flex_fetch;
+
+enum { FLEX_FETCHES = 3 };
 
 /*
  * One tile. A's rows are `ars` apart and dense along k, or, for `turned`, its columns are and dense
@@ -47,21 +52,24 @@ typedef struct flex_tile {
     const float *init;
     uint32_t mode;
     /* What tiles after this one read: packed and strip ask for it as they go, as far as k lets. */
-    flex_fetch ahead[2];
+    flex_fetch ahead[FLEX_FETCHES];
 } flex_tile;
 
 typedef void (*flex_tile_fn)(const flex_tile *t);
 
 typedef struct flex_gemm_kernels {
-    uint32_t mr;
+    uint32_t mr; /* of a full tile */
     uint32_t nr;
+    uint32_t lanes; /* of a vector */
+    uint32_t rows[FLEX_NV_MAX + 1]; /* most rows of a tile of so many vectors of columns */
     /* Full tile from packed panels: A [kc][mr], B [kc][nr]. */
     flex_tile_fn packed;
     /* Full tile from rows of A (dense along k) and a packed panel of B. */
     flex_tile_fn strip;
-    /* tile[rows][v]: rows 1..mr, v = 1 for nr/2 columns, 2 for nr; A and B as they lie. */
-    flex_tile_fn tile[FLEX_MR_MAX + 1][3];
-    flex_tile_fn turned[FLEX_MR_MAX + 1][3];
+    /* tile[v][r]: v vectors of columns, 1 up to nr / lanes, r rows, 1 up to rows[v]; A and B as
+     * they lie. */
+    flex_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
+    flex_tile_fn turned[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
     /* dst[k * ld + j] = rows[j][k] for j < n; zero for n <= j < ld. */
     void (*pack_rows)(float *dst, int64_t ld, const float *const *rows, int64_t n, int64_t kc);
     /* dst[k * ld + j] = src[k * stride + j] for j < n; zero for n <= j < ld. */
@@ -70,10 +78,10 @@ typedef struct flex_gemm_kernels {
     /* Panels [kc][nr] side by side from rows of n columns: as pack_copy for each of them. */
     void (*pack_panels)(float *dst, const float *src, int64_t stride, int64_t n, int64_t kc);
     /*
-     * dst[k * ld + start[r] + i] = src[offset[k] + from[r] + i] for each of the runs. Reads up to
-     * ld elements from the start of each run and writes up to ld past the end of dst.
+     * dst[k * nr + start[r] + i] = src[offset[k] + from[r] + i] for each of the runs. Reads up to
+     * nr elements from the start of each run and writes up to nr past the end of dst.
      */
-    void (*pack_runs)(float *dst, int64_t ld, const float *src, const int64_t *offset, int64_t kc,
+    void (*pack_runs)(float *dst, const float *src, const int64_t *offset, int64_t kc,
                       const int64_t *start, const int64_t *from, int64_t n_runs);
 } flex_gemm_kernels;
 

@@ -3,10 +3,12 @@
  * gemm_kernel_tmpl.c - micro-kernels and packers of the f32 matrix product, compiled once per ISA
  * with ISA defined as baseline, avx2 or avx512.
  *
- * Owns the loops that touch every element, not the blocking. The tile is 12 x 32 with AVX-512,
- * 6 x 16 with AVX2 and 4 x 8 otherwise: as many accumulators as registers allow. Rules: an element
- * is one chain of multiply-adds over k from zero, fused where the ISA has it. To add an ISA: give
- * its vector, tile and `fused` below, and build this file with its flags.
+ * Owns the loops that touch every element, not the blocking. Tiles have as many accumulators as
+ * registers allow, and the full one is as wide as that lets: a step along k of 6 x 64 loads 10
+ * times for 24 multiply-adds, 12 x 32 loads 14 times, and each costs time, power and so the clock
+ * (bench/README.md). Rules: an element is one chain of multiply-adds over k from zero, fused where
+ * the ISA has it. To add an ISA: give its vector, tiles and `fused` below, and build this file with
+ * its flags.
  */
 #include "gemm_kernel.h"
 
@@ -16,34 +18,49 @@
 #include <immintrin.h>
 #endif
 
+/* TILES(X): X(vectors, rows) for each tile; ROWS_OF: the most rows of one, two, ... vectors. */
+#define UP_TO_4(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
+#define UP_TO_6(X, v) UP_TO_4(X, v) X(v, 5) X(v, 6)
+#define UP_TO_8(X, v) UP_TO_6(X, v) X(v, 7) X(v, 8)
+#define UP_TO_12(X, v) UP_TO_8(X, v) X(v, 9) X(v, 10) X(v, 11) X(v, 12)
+#define UP_TO_16(X, v) UP_TO_12(X, v) X(v, 13) X(v, 14) X(v, 15) X(v, 16)
 #if defined(__AVX512F__)
 #define VL 16
-#define MR 12
-#define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#define MR 6
+#define NV 4
+#define TILES(X) UP_TO_16(X, 1) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
+#define ROWS_OF 16, 12, 8, 6
 #elif defined(__AVX2__) && defined(__FMA__)
 #define VL 8
 #define MR 6
-#define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define NV 2
+#define TILES(X) UP_TO_6(X, 1) UP_TO_6(X, 2)
+#define ROWS_OF 6, 6
 #elif defined(__aarch64__)
 #define VL 4
 #define MR 8
-#define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#define NV 2
+#define TILES(X) UP_TO_8(X, 1) UP_TO_8(X, 2)
+#define ROWS_OF 8, 8
 #else
 #define VL 4
 #define MR 4
-#define ROWS(X) X(1) X(2) X(3) X(4)
+#define NV 2
+#define TILES(X) UP_TO_4(X, 1) UP_TO_4(X, 2)
+#define ROWS_OF 4, 4
 #endif
-#define NR (2 * VL)
+#define NR (NV * VL)
+/* Pointers to A's rows, each for three of them. */
+#define POINTERS ((FLEX_MR_MAX + 2) / 3)
 /*
- * Steps along k per turn of the loop, and how far ahead the packed panels are fetched. A sanitizer
- * checks every load, so that unrolled bodies take minutes to compile: one step then.
+ * Steps along k per turn of the loop. A sanitizer checks every load, so that unrolled bodies take
+ * minutes to compile: one step then.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNROLL 1
 #else
 #define UNROLL 4
 #endif
-#define FETCH_STEPS 16
 /* Rows ahead that the packing of whole rows asks for. */
 #define PACK_AHEAD 4
 
@@ -88,13 +105,13 @@ INLINE vec fused(vec a, vec b, vec c)
 }
 
 /* Adds what the tile starts from and writes it. */
-INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[MR][2])
+INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[FLEX_MR_MAX][NV])
 {
     uint32_t mode = t->mode;
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
         float *c = t->c + i * t->ldc;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < nv; v++) {
             vec sum = acc[i][v];
             if (mode == FLEX_INIT_C) {
@@ -109,45 +126,45 @@ INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[MR][2])
     }
 }
 
-/* What a tile asks of the caches while it sums. */
-enum { FETCH_NONE = 0, FETCH_PACKED = 1 };
+/* Does a tile ask for what comes after it while it sums? */
+enum { FETCH_NONE = 0, FETCH_AHEAD = 1 };
 
 /*
  * One step along k. Rows are reached by one pointer per three, so that addresses need few
  * registers.
  */
 INLINE void step_k(int rows, int nv, int64_t ars, const float *const *a, const float *b,
-                   vec acc[MR][2])
+                   vec acc[FLEX_MR_MAX][NV])
 {
-    vec b0 = load(b);
-    vec b1 = nv > 1 ? load(b + VL) : b0;
-#pragma GCC unroll 12
+    vec y[NV];
+#pragma GCC unroll 4
+    for (int v = 0; v < nv; v++) {
+        y[v] = load(b + v * VL);
+    }
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
         vec x = splat(a[i / 3][(i % 3) * ars]);
-        acc[i][0] = fused(x, b0, acc[i][0]);
-        if (nv > 1) {
-            acc[i][1] = fused(x, b1, acc[i][1]);
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; v++) {
+            acc[i][v] = fused(x, y[v], acc[i][v]);
         }
     }
 }
 
-/* UNROLL steps: scalar instructions compete with multiply-adds for ports, so there are few. */
-INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
-                    const float **a, const float **b, vec acc[MR][2])
+/* Some steps: scalar instructions compete with multiply-adds for ports, so there are few. */
+INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
+                    const float **a, const float **b, vec acc[FLEX_MR_MAX][NV])
 {
 #pragma GCC unroll 4
     for (int u = 0; u < count; u++) {
-        if (fetch != FETCH_NONE) {
-            __builtin_prefetch(*b + (FETCH_STEPS + u) * ldb);
-            __builtin_prefetch(*b + (FETCH_STEPS + u) * ldb + NR - 1);
-            if (acs != 1) {
-                __builtin_prefetch(a[0] + (2 * FETCH_STEPS + u) * MR);
-            }
+        const float *at[POINTERS];
+#pragma GCC unroll 6
+        for (int i = 0; i < (rows + 2) / 3; i++) {
+            at[i] = a[i] + u * acs;
         }
-        const float *at[4] = {a[0] + u * acs, a[1] + u * acs, a[2] + u * acs, a[3] + u * acs};
         step_k(rows, nv, ars, at, *b + u * ldb, acc);
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int i = 0; i < (rows + 2) / 3; i++) {
         a[i] += count * acs;
     }
@@ -155,49 +172,47 @@ INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64
 }
 
 /*
- * The sum over k. Lines of C, which are needed at the end, and of the next panels are asked for one
- * at a time, since only so many can be on their way, and this tile's must not wait.
+ * The sum over k. What is needed later is asked for one line at a time, since only so many can be
+ * on their way; this tile's own lines come in order, which the CPU foresees.
  */
 INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
-                  const flex_tile *t, vec acc[MR][2])
+                  const flex_tile *t, vec acc[FLEX_MR_MAX][NV])
 {
-    const float *a[4] = {t->a, t->a + 3 * ars, t->a + 6 * ars, t->a + 9 * ars};
+    const float *a[POINTERS];
+#pragma GCC unroll 6
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        a[i] = t->a + 3 * i * ars;
+    }
     const float *b = t->b;
     int64_t k = 0;
-    if (fetch != FETCH_NONE) {
-        const float *c = t->c;
-        for (int i = 0; i < rows && k + UNROLL <= t->kc; i++, k += UNROLL) {
-            __builtin_prefetch(c, 1);
-            __builtin_prefetch(c + NR - 1, 1);
-            c += t->ldc;
-            steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
-        }
-        for (int s = 0; s < 2; s++) {
-            const float *at = t->ahead[s].at;
-            for (int64_t i = 0; i < t->ahead[s].n && k + UNROLL <= t->kc; i++, k += UNROLL) {
-                __builtin_prefetch(at, 0, 2);
-                __builtin_prefetch(at + 16, 0, 2);
-                at += t->ahead[s].step;
-                steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
+    for (int s = 0; fetch == FETCH_AHEAD && s < FLEX_FETCHES; s++) {
+        const flex_fetch *ahead = &t->ahead[s];
+        for (int64_t i = 0; i < ahead->n; i++) {
+            const float *at = ahead->at + i * ahead->step;
+            for (int64_t l = 0; l < ahead->lines && k + UNROLL <= t->kc; l++, k += UNROLL) {
+                __builtin_prefetch(at + l * 16, 0, 2);
+                steps_k(UNROLL, rows, nv, ars, acs, ldb, a, &b, acc);
             }
         }
     }
     for (; k + UNROLL <= t->kc; k += UNROLL) {
-        steps_k(UNROLL, rows, nv, ars, acs, ldb, fetch, a, &b, acc);
+        steps_k(UNROLL, rows, nv, ars, acs, ldb, a, &b, acc);
     }
     for (; k < t->kc; k++) {
-        steps_k(1, rows, nv, ars, acs, ldb, FETCH_NONE, a, &b, acc);
+        steps_k(1, rows, nv, ars, acs, ldb, a, &b, acc);
     }
 }
 
 INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
                  const flex_tile *t)
 {
-    vec acc[MR][2];
-#pragma GCC unroll 12
+    vec acc[FLEX_MR_MAX][NV];
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
-        acc[i][0] = (vec){0};
-        acc[i][1] = (vec){0};
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; v++) {
+            acc[i][v] = (vec){0};
+        }
     }
     sum_k(rows, nv, ars, acs, ldb, fetch, t, acc);
     finish(rows, nv, t, acc);
@@ -205,33 +220,25 @@ INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fe
 
 static void packed(const flex_tile *t)
 {
-    tile(MR, 2, 1, MR, NR, FETCH_PACKED, t);
+    tile(MR, NV, 1, MR, NR, FETCH_AHEAD, t);
 }
 
 /* Rows of A, B packed. */
 static void strip(const flex_tile *t)
 {
-    tile(MR, 2, t->ars, 1, NR, FETCH_PACKED, t);
+    tile(MR, NV, t->ars, 1, NR, FETCH_AHEAD, t);
 }
 
-#define TILE_FN(rows)                                                                              \
-    static void tile_##rows##_1(const flex_tile *t)                                                \
+#define TILE_FN(v, rows)                                                                           \
+    static void tile_##v##_##rows(const flex_tile *t)                                              \
     {                                                                                              \
-        tile(rows, 1, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
+        tile(rows, v, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
     }                                                                                              \
-    static void tile_##rows##_2(const flex_tile *t)                                                \
+    static void turned_##v##_##rows(const flex_tile *t)                                            \
     {                                                                                              \
-        tile(rows, 2, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
-    }                                                                                              \
-    static void turned_##rows##_1(const flex_tile *t)                                              \
-    {                                                                                              \
-        tile(rows, 1, 1, t->ars, t->ldb, FETCH_NONE, t);                                           \
-    }                                                                                              \
-    static void turned_##rows##_2(const flex_tile *t)                                              \
-    {                                                                                              \
-        tile(rows, 2, 1, t->ars, t->ldb, FETCH_NONE, t);                                           \
+        tile(rows, v, 1, t->ars, t->ldb, FETCH_NONE, t);                                           \
     }
-ROWS(TILE_FN)
+TILES(TILE_FN)
 
 /* dst[k][j] for a 4 x 4 block read from four rows. */
 INLINE void transpose4(float *dst, int64_t ld, const float *const *rows, int64_t k)
@@ -315,10 +322,11 @@ static void pack_panels(float *dst, const float *src, int64_t stride, int64_t n,
         const float *s = src + k * stride;
         float *d = dst + k * NR;
         for (int64_t j = 0; j < full; j += NR) {
-            __builtin_prefetch(s + PACK_AHEAD * stride + j);
-            __builtin_prefetch(s + PACK_AHEAD * stride + j + VL);
-            store(d + j * kc, load(s + j));
-            store(d + j * kc + VL, load(s + j + VL));
+#pragma GCC unroll 4
+            for (int v = 0; v < NV; v++) {
+                __builtin_prefetch(s + PACK_AHEAD * stride + j + v * VL);
+                store(d + j * kc + v * VL, load(s + j + v * VL));
+            }
         }
     }
     if (full < n) {
@@ -326,34 +334,57 @@ static void pack_panels(float *dst, const float *src, int64_t stride, int64_t n,
     }
 }
 
-static void pack_runs(float *dst, int64_t ld, const float *src, const int64_t *offset, int64_t kc,
+/* Runs of up to nv vectors: what one writes too much, the next one overwrites. */
+INLINE void copy_runs(int nv, float *dst, const float *src, const int64_t *offset, int64_t kc,
                       const int64_t *start, const int64_t *from, int64_t n_runs)
 {
-    (void)ld;
     for (int64_t k = 0; k < kc; k++) {
         float *d = dst + k * NR;
         const float *s = src + offset[k];
         for (int64_t r = 0; r < n_runs; r++) {
-            vec x0 = load(s + from[r]);
-            vec x1 = load(s + from[r] + VL);
-            store(d + start[r], x0);
-            store(d + start[r] + VL, x1);
+            vec x[NV];
+#pragma GCC unroll 4
+            for (int v = 0; v < nv; v++) {
+                x[v] = load(s + from[r] + v * VL);
+            }
+#pragma GCC unroll 4
+            for (int v = 0; v < nv; v++) {
+                store(d + start[r] + v * VL, x[v]);
+            }
         }
     }
 }
 
-#define TILE_ENTRY(rows)   [rows] = {0, tile_##rows##_1, tile_##rows##_2},
-#define TURNED_ENTRY(rows) [rows] = {0, turned_##rows##_1, turned_##rows##_2},
+static void pack_runs(float *dst, const float *src, const int64_t *offset, int64_t kc,
+                      const int64_t *start, const int64_t *from, int64_t n_runs)
+{
+    int64_t longest = NR - start[n_runs - 1];
+    for (int64_t r = 1; r < n_runs; r++) {
+        longest = start[r] - start[r - 1] > longest ? start[r] - start[r - 1] : longest;
+    }
+    if (longest <= VL) {
+        copy_runs(1, dst, src, offset, kc, start, from, n_runs);
+    } else if (longest <= 2 * VL) {
+        copy_runs(2, dst, src, offset, kc, start, from, n_runs);
+    } else {
+        copy_runs(NV, dst, src, offset, kc, start, from, n_runs);
+    }
+}
+
+#define TILE_ENTRY(v, r)   [v][r] = tile_##v##_##r,
+#define TURNED_ENTRY(v, r) [v][r] = turned_##v##_##r,
 #define KERNELS_NAME_OF(isa) flex_gemm_kernels_##isa
 #define KERNELS_NAME(isa) KERNELS_NAME_OF(isa)
 
 const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .mr = MR,
     .nr = NR,
+    .lanes = VL,
+    .rows = {0, ROWS_OF},
     .packed = packed,
     .strip = strip,
-    .tile = {ROWS(TILE_ENTRY)},
-    .turned = {ROWS(TURNED_ENTRY)},
+    .tile = {TILES(TILE_ENTRY)},
+    .turned = {TILES(TURNED_ENTRY)},
     .pack_rows = pack_rows,
     .pack_copy = pack_copy,
     .pack_panels = pack_panels,

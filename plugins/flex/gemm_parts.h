@@ -29,12 +29,19 @@ void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int6
 int64_t flex_gemm_column_offset(const flex_gemm *g, int64_t j, int64_t *out_dense);
 
 /*
- * One tile of any size, rows i0 .. i0+rows, columns j0 .. j0+n: in place when its columns are dense
- * and full, else through a scratch. `t` says kc, A and B; the rest is set here. `fn` is the kernel.
+ * One tile, rows i0 .. i0+rows, columns j0 .. j0+n: in place when the kernel computes just these
+ * and C's columns are dense, else through a scratch. `t` says kc, A and B; the rest is set here.
+ * `fn` is the kernel, for so many rows and vectors of columns, but `packed` for full tiles.
  */
 void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t,
                         int64_t i0, int64_t rows, int64_t j0, int64_t n, int64_t k0,
                         flex_tile_fn fn);
+
+/* Vectors of columns that n columns take, nr at most. */
+static inline int flex_gemm_vectors(const flex_gemm_kernels *kernels, int64_t n)
+{
+    return (int)(((uint32_t)n + kernels->lanes - 1) / kernels->lanes);
+}
 
 /*
  * Hands a finished block of C to the epilogue, in pieces with dense columns. It lies at `strip`,

@@ -34,13 +34,7 @@ void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int6
         int64_t n = flex_min(kc - done, seg - k % seg);
         const float *src = g->a + i0 * g->ars + (k / seg) * g->aseg_stride + (k % seg) * g->acs;
         float *d = dst + done * mr;
-        if (g->acs == 1) {
-            const float *row[FLEX_MR_MAX];
-            for (int64_t i = 0; i < rows; i++) {
-                row[i] = src + i * g->ars;
-            }
-            kernels->pack_rows(d, mr, row, rows, n);
-        } else if (g->ars == 1) {
+        if (g->ars == 1) {
             kernels->pack_copy(d, mr, src, g->acs, rows, n);
         } else {
             for (int64_t kk = 0; kk < n; kk++) {
@@ -145,9 +139,9 @@ void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, fl
                         int64_t i0, int64_t rows, int64_t j0, int64_t n, int64_t k0,
                         flex_tile_fn fn)
 {
-    int half = fn == kernels->tile[rows][1] || fn == kernels->turned[rows][1];
-    int64_t nr = half ? kernels->nr / 2 : kernels->nr;
-    float scratch[FLEX_MR_MAX * FLEX_NR_MAX];
+    int full = fn == kernels->packed || fn == kernels->strip;
+    int64_t nr = full ? kernels->nr : flex_gemm_vectors(kernels, n) * (int64_t)kernels->lanes;
+    float scratch[FLEX_TILE_MAX];
     float init[FLEX_NR_MAX];
     float init_rows[FLEX_MR_MAX];
     int64_t dense = 0;

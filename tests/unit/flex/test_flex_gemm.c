@@ -171,13 +171,15 @@ static void test_bits_do_not_depend_on_threads_or_layout(void **state)
     }
 }
 
-/* Tiles of each height, whole and half as wide. */
+/* Tiles of each height and width. */
 static void test_bits_of_each_height(void **state)
 {
     (void)state;
     for (int64_t m = 1; m <= FLEX_MR_MAX + 1; m++) {
         check_layouts(m, 16, 33, 0);
         check_layouts(m, 40, 9, 0);
+        check_layouts(m, 48, 21, 0);
+        check_layouts(m, 64, 18, 0);
         check_layouts(m, 300, 20, 0);
     }
 }
