@@ -211,10 +211,10 @@ static void bind_length(burn_operand *o, int64_t *value, int64_t length)
     o->layout = BURN_LAYOUT_CONTIGUOUS;
 }
 
-/* The storages of the call, and which of its inputs nobody else sees. */
+/* The storages of the call, how many there are, and which of its inputs nobody else sees. */
 static void bind_storages(const burni_batch *batch, const burni_group *g, burni_group_call *b)
 {
-    memset(&b->launch, 0, sizeof(b->launch));
+    b->launch.dying = 0;
     for (uint32_t k = 0; k < g->n_in; k++) {
         const burni_group_input *in = &g->inputs[k];
         const burni_record *r = batch->records[in->record];
@@ -555,19 +555,23 @@ void burni_group_free(burni_group *group)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* The rest of the launch, once its storages are bound. */
 static void fill_launch(const burni_batch *batch, const burni_group *g, burni_group_call *call)
 {
-    burni_launch *launch = &call->launch;
     const burni_launch *last = &batch->records[g->members[g->n_members - 1].record]->launch;
-    launch->math = math_of(batch, g);
-    launch->op = g->resolved->op;
-    launch->resolved = g->resolved;
-    launch->attrs = g->program;
-    launch->attrs_size = g->program_size;
-    launch->tag = last->tag;
-    launch->origin = last->origin;
-    launch->operands = call->operands;
-    launch->storages = call->storages;
+    burni_launch launch = {.op = g->resolved->op,
+                           .resolved = g->resolved,
+                           .attrs = g->program,
+                           .attrs_size = g->program_size,
+                           .n_in = call->launch.n_in,
+                           .n_out = call->launch.n_out,
+                           .math = math_of(batch, g),
+                           .dying = call->launch.dying,
+                           .tag = last->tag,
+                           .origin = last->origin,
+                           .operands = call->operands,
+                           .storages = call->storages};
+    call->launch = launch;
 }
 
 uint64_t burni_group_workspace(const burni_batch *batch, burni_group *g)

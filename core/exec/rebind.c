@@ -14,25 +14,23 @@
 
 #include <string.h>
 
-/* A storage of the run for a slot, with the one reference of all its uses. NULL: no memory. */
+/* A storage of the run for a slot. A temporary one is held for all its uses; the others are held by
+ * handles, variables or the replay until the run is over. NULL: no memory. */
 static burni_storage *storage_for(const burn_replay *r, const burni_bound_slot *slot,
                                   burn_tensor *const *inputs, burn_tensor *const *outputs)
 {
     burni_storage *s = NULL;
     switch (slot->kind) {
     case BURNI_SLOT_OUTPUT:
-        s = outputs[slot->index]->storage;
-        break;
+        return outputs[slot->index]->storage;
     case BURNI_SLOT_PORT:
-        s = inputs[slot->index]->storage;
-        break;
+        return inputs[slot->index]->storage;
     case BURNI_SLOT_VARIABLE:
         s = r->vars[slot->index]->value->storage;
         burni_storage_launch(s);
-        break;
+        return s;
     case BURNI_SLOT_CONSTANT:
-        s = slot->storage;
-        break;
+        return slot->storage;
     default:
         s = burni_storage_new(r->thread, r->stream->device, slot->bytes);
         if (s != NULL) {
@@ -40,8 +38,11 @@ static burni_storage *storage_for(const burn_replay *r, const burni_bound_slot *
         }
         return s;
     }
-    burni_storage_ref(s, BURNI_RECORD_REF);
-    return s;
+}
+
+static inline uint32_t is_held(const burn_replay *r, uint32_t slot)
+{
+    return r->slots[slot].kind == BURNI_SLOT_TEMPORARY;
 }
 
 static int runs(const burn_replay *r, uint32_t record)
@@ -103,7 +104,7 @@ static int32_t bind_all(burn_replay *r, burn_tensor *const *inputs, burn_tensor 
             burni_unbind(r);
             return no_memory(err);
         }
-        slots[k].held = 1;
+        slots[k].held = is_held(r, k);
     }
     for (uint32_t k = 0; k < r->n_records; k++) {
         burni_record *record = r->records[k];
@@ -148,6 +149,7 @@ void burni_rebind_forget(burn_replay *r)
     r->bindings = NULL;
     r->n_outer = 0;
     r->n_bindings = 0;
+    r->n_reads = 0;
     r->is_quick = 0;
 }
 
@@ -169,17 +171,19 @@ static int sort_slot(burn_replay *r, uint32_t k)
     return 1;
 }
 
-static void sort_operands(burn_replay *r, uint32_t record)
+/* The operands that a record reads, or those that it writes. */
+static void sort_operands(burn_replay *r, uint32_t record, int writes)
 {
     burni_record *self = r->records[record];
-    for (uint32_t i = 0; i < self->launch.n_in + self->launch.n_out; i++) {
+    uint32_t first = writes ? self->launch.n_in : 0;
+    uint32_t end = writes ? first + self->launch.n_out : self->launch.n_in;
+    for (uint32_t i = first; i < end; i++) {
         uint32_t slot = self->slots[i];
-        int writes = i >= self->launch.n_in;
         if (slot == BURNI_SLOT_NONE) {
             continue;
         }
         if (!r->inner[slot]) {
-            burni_binding b = {&self->launch.storages[i], slot, (uint32_t)writes};
+            burni_binding b = {&self->launch.storages[i], slot, 0};
             r->bindings[r->n_bindings++] = b;
             continue;
         }
@@ -221,7 +225,13 @@ static int prepare_quick(burn_replay *r)
     }
     for (uint32_t k = 0; k < r->n_records; k++) {
         if (runs(r, k)) {
-            sort_operands(r, k);
+            sort_operands(r, k, 0);
+        }
+    }
+    r->n_reads = r->n_bindings;
+    for (uint32_t k = 0; k < r->n_records; k++) {
+        if (runs(r, k)) {
+            sort_operands(r, k, 1);
         }
     }
     return 1;
@@ -239,18 +249,18 @@ static int32_t bind_quick(burn_replay *r, burn_tensor *const *inputs,
             return no_memory(err);
         }
         slot->uses = r->outer_uses[k];
-        slot->held = 1;
+        slot->held = is_held(r, r->outer[k]);
     }
-    for (uint32_t k = 0; k < r->n_bindings; k++) {
-        const burni_binding *b = &r->bindings[k];
-        burni_storage *s = slots[b->slot].storage;
-        *b->place = s;
-        if (b->writes) {
-            burni_storage_promise(r->stream, s);
-        }
+    const burni_binding *b = r->bindings;
+    for (; b < r->bindings + r->n_reads; b++) {
+        *b->place = slots[b->slot].storage;
+    }
+    for (; b < r->bindings + r->n_bindings; b++) {
+        *b->place = slots[b->slot].storage;
+        burni_storage_promise(r->stream, slots[b->slot].storage);
     }
     for (uint32_t k = 0; k < r->n_records; k++) {
-        r->records[k]->done = !runs(r, k);
+        r->records[k]->done = !r->needed[k];
     }
     return BURN_OK;
 }

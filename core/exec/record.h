@@ -83,7 +83,7 @@ static inline void burni_slot_let_go(burni_slot *slot, uint32_t uses, uint32_t w
         atomic_store_explicit(&s->writes, now, memory_order_release);
     }
     slot->uses -= uses;
-    if (slot->uses == 0) {
+    if (slot->uses == 0 && slot->held) {
         slot->held = 0;
         burni_storage_unref(s, BURNI_RECORD_REF);
     }
@@ -118,7 +118,7 @@ void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r);
 
 /* One more use of a slot by a record. `fresh`: nobody else has seen the storage yet, so no atomic
  * step is needed. */
-static inline void burni_slot_hold(burni_slot *slot, int fresh)
+static inline __attribute__((always_inline)) void burni_slot_hold(burni_slot *slot, int fresh)
 {
     burni_storage *s = slot->storage;
     slot->uses++;

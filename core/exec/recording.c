@@ -272,7 +272,14 @@ static void describe_port(burni_port *port, const burn_tensor *t, uint32_t slot)
     port->slot = slot;
     port->dtype = t->dtype;
     port->rank = t->rank;
-    memcpy(port->dims, t->dims, t->rank * sizeof(t->dims[0]));
+    port->numel = t->numel;
+    port->bytes = (uint64_t)t->numel * burn_dtype_size(t->dtype);
+    uint64_t step = 1;
+    for (uint32_t d = t->rank; d-- > 0;) {
+        port->dims[d] = t->dims[d];
+        port->strides[d] = (int64_t)step;
+        step *= (uint64_t)t->dims[d];
+    }
 }
 
 burn_tensor *burn_replay_port(burn_tensor *t)

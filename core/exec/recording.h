@@ -56,14 +56,17 @@ typedef struct burni_port {
     uint8_t dtype;
     uint8_t rank;
     uint8_t zero[2];
+    int64_t numel;
+    uint64_t bytes;
     int64_t dims[BURN_MAX_RANK];
+    int64_t strides[BURN_MAX_RANK]; /* of a dense one */
 } burni_port;
 
 /* An operand of a record that is bound anew in each run (rebind.h). */
 typedef struct burni_binding {
     burni_storage **place;
     uint32_t slot;
-    uint32_t writes;
+    uint32_t zero;
 } burni_binding;
 
 #define BURNI_MAX_PORTS 64
@@ -104,7 +107,8 @@ struct burn_replay {
     uint32_t *outer_uses; /* and how often */
     burni_binding *bindings;
     uint32_t n_outer;
-    uint32_t n_bindings;
+    uint32_t n_bindings; /* those that are read before those that are written */
+    uint32_t n_reads;
     uint32_t is_quick; /* the four above are filled */
     uint32_t is_new_plan;
     uint32_t n_records;
@@ -115,7 +119,6 @@ struct burn_replay {
     uint32_t n_outputs;
     int32_t failed; /* why it can't be kept: err */
     uint32_t checks; /* what its launches are checked by (check.h) */
-    uint32_t zero;
     uint64_t serial; /* names of scalars are this recording's own */
     uint64_t rng_seed;
     uint64_t rng_first; /* counters that the step took: from here ... */

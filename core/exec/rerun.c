@@ -35,8 +35,10 @@ static int32_t check_input(const burn_replay *r, uint32_t i, const burn_tensor *
         burni_cause_write(t->cause, err);
         return t->cause->code;
     }
-    int fits = t->kind == BURN_TENSOR && t->dtype == port->dtype && t->rank == port->rank &&
-               memcmp(t->dims, port->dims, t->rank * sizeof(t->dims[0])) == 0;
+    int fits = t->kind == BURN_TENSOR && t->dtype == port->dtype && t->rank == port->rank;
+    for (uint32_t d = 0; d < port->rank && fits; d++) {
+        fits = t->dims[d] == port->dims[d];
+    }
     if (!fits) {
         char given[192];
         char wanted[192];
@@ -56,12 +58,15 @@ static int32_t check_input(const burn_replay *r, uint32_t i, const burn_tensor *
     return BURN_OK;
 }
 
-/* The input as the port was: dense, from its storage's first byte on. */
-static burn_tensor *as_port(const burn_replay *r, burn_tensor *t)
+/* Is an input that fits as the port was: dense, and all of its storage? */
+static int is_like_port(const burni_port *port, const burn_tensor *t)
 {
-    if (burni_is_whole(t) && !burni_is_var(t->storage)) {
-        return t;
-    }
+    return t->offset == 0 && (t->flags & BURNI_CONTIGUOUS) != 0 &&
+           t->storage->bytes == port->bytes && !burni_is_var(t->storage);
+}
+
+static burn_tensor *copy_of(const burn_replay *r, burn_tensor *t)
+{
     burn_tensor *copy = NULL;
     r->thread->no_grad++;
     (void)burni_emit(r->thread, r->device, burni_op_find(BURN_OP_COPY), NULL, 0, &t, 1, &copy, 1);
@@ -69,8 +74,9 @@ static burn_tensor *as_port(const burn_replay *r, burn_tensor *t)
     return copy;
 }
 
+/* The inputs, or copies in a scope that is opened for the first of them: then `scoped` is 1. */
 static int32_t take_inputs(const burn_replay *r, burn_tensor *const *inputs, uint32_t n,
-                           burn_tensor **taken, burn_err *err)
+                           burn_tensor **taken, int *scoped, burn_err *err)
 {
     if (n != r->n_ports) {
         return burni_fail(err, BURN_E_INVALID, "replay: %u inputs given, the step has %u ports", n,
@@ -81,7 +87,14 @@ static int32_t take_inputs(const burn_replay *r, burn_tensor *const *inputs, uin
         if (rc != BURN_OK) {
             return rc;
         }
-        taken[i] = as_port(r, inputs[i]);
+        taken[i] = inputs[i];
+        if (!is_like_port(&r->ports[i], inputs[i])) {
+            if (!*scoped) {
+                burn_scope_begin();
+                *scoped = 1;
+            }
+            taken[i] = copy_of(r, inputs[i]);
+        }
         if (taken[i]->cause != NULL) {
             return burn_tensor_error(taken[i], err);
         }
@@ -239,21 +252,18 @@ static int32_t make_outputs(const burn_replay *r, burn_tensor **outputs, burn_er
 {
     for (uint32_t j = 0; j < r->n_outputs; j++) {
         const burni_port *port = &r->outputs[j];
-        burn_tensor *t = burni_handle_new(r->thread, 1);
+        burn_tensor *t =
+            burni_result_new(r->thread, r->device, r->stream->device, port->bytes);
         if (t == NULL) {
             return burni_fail(err, BURN_E_NO_MEMORY, "replay: out of host memory");
         }
         outputs[j] = t;
         t->dtype = port->dtype;
         t->rank = port->rank;
-        t->device = r->device;
-        memcpy(t->dims, port->dims, port->rank * sizeof(port->dims[0]));
-        burni_handle_dense(t);
-        t->storage = burni_storage_new(r->thread, r->stream->device,
-                                       (uint64_t)t->numel * burn_dtype_size(t->dtype));
-        if (t->storage == NULL) {
-            return burni_fail(err, BURN_E_NO_MEMORY, "replay: out of host memory");
-        }
+        t->flags = BURNI_CONTIGUOUS;
+        t->numel = port->numel;
+        memcpy(t->dims, port->dims, sizeof(port->dims));
+        memcpy(t->strides, port->strides, sizeof(port->strides));
     }
     return BURN_OK;
 }
@@ -276,8 +286,10 @@ static int32_t run(burn_replay *r, burn_tensor *const *inputs, burn_tensor **out
         (void)pthread_mutex_lock(&r->vars[k]->lock);
     }
     int32_t rc = prepare_vars(r, err);
+    if (r->n_vars > 0 && rc == BURN_OK) {
+        burni_stream_cut(r->stream); /* what was copied */
+    }
     if (rc == BURN_OK) {
-        burni_stream_cut(r->stream);
         rc = patch_scalars(r, err);
     }
     if (rc == BURN_OK) {
@@ -337,9 +349,9 @@ int32_t burn_replay_run(burn_replay *r, burn_tensor *const *inputs, uint32_t n_i
     burn_tensor *taken[BURNI_MAX_PORTS];
     int32_t rc = check_run(r, inputs, n_inputs, outputs, n_outputs, err);
     int may_run = rc == BURN_OK;
+    int scoped = 0;
     if (may_run) {
-        burn_scope_begin();
-        rc = take_inputs(r, inputs, n_inputs, taken, err);
+        rc = take_inputs(r, inputs, n_inputs, taken, &scoped, err);
     }
     /* Not before: a step that goes on from its results may be given one array for both. */
     for (uint32_t j = 0; outputs != NULL && j < n_outputs; j++) {
@@ -348,6 +360,8 @@ int32_t burn_replay_run(burn_replay *r, burn_tensor *const *inputs, uint32_t n_i
     if (may_run) {
         rc = rc == BURN_OK ? make_outputs(r, outputs, err) : rc;
         rc = rc == BURN_OK ? run(r, taken, outputs, err) : rc;
+    }
+    if (scoped) {
         burni_scope_end_inside(outputs, n_outputs);
     }
     for (uint32_t j = 0; rc != BURN_OK && outputs != NULL && j < n_outputs; j++) {

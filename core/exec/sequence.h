@@ -27,8 +27,8 @@ struct burni_launch;
 typedef struct burni_slot {
     burni_storage *storage;
     uint32_t serial; /* of the storage: its address may serve again */
-    uint32_t uses;   /* operands of waiting records; while there are any, `held` is 1 */
-    uint32_t held;   /* a reference on behalf of all of them */
+    uint32_t uses;   /* operands of waiting records */
+    uint32_t held;   /* a reference on behalf of all of them; 0: others hold it for so long */
     uint32_t zero;
 } burni_slot;
 
@@ -92,7 +92,7 @@ static inline int burni_sequence_has(const burni_sequence *q, const burni_storag
 }
 
 /* burni_sequence_slot, where there is room. */
-static inline uint32_t burni_sequence_slot_of(burni_sequence *q, burni_storage *s)
+static inline __attribute__((always_inline)) uint32_t burni_sequence_slot_of(burni_sequence *q, burni_storage *s)
 {
     if (__builtin_expect(s->home != q->home, 0)) {
         return burni_sequence_foreign_slot(q, s);

@@ -484,8 +484,10 @@ static void find_direct(flex_fused_job *job)
     const flex_fused *f = job->f;
     for (uint32_t j = 0; j < f->n_out; j++) {
         if (is_direct(job, j)) {
-            flex_fused_place p = {f->outs[j].value, (uint16_t)(f->n_in + j), 0, {0}};
-            job->direct_places[job->n_direct++] = p;
+            flex_fused_place *p = &job->direct_places[job->n_direct++];
+            p->value = f->outs[j].value;
+            p->slot = (uint16_t)(f->n_in + j);
+            p->by_row = 0;
             job->direct |= UINT64_C(1) << j;
         }
     }
