@@ -118,7 +118,7 @@ void burni_record_run(burni_stream *stream, burni_slot *slots, burni_record *r);
 
 /* One more use of a slot by a record. `fresh`: nobody else has seen the storage yet, so no atomic
  * step is needed. */
-static inline __attribute__((always_inline)) void burni_slot_hold(burni_slot *slot, int fresh)
+static inline void burni_slot_hold(burni_slot *slot, int fresh)
 {
     burni_storage *s = slot->storage;
     slot->uses++;

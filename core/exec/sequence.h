@@ -92,7 +92,7 @@ static inline int burni_sequence_has(const burni_sequence *q, const burni_storag
 }
 
 /* burni_sequence_slot, where there is room. */
-static inline __attribute__((always_inline)) uint32_t burni_sequence_slot_of(burni_sequence *q, burni_storage *s)
+static inline uint32_t burni_sequence_slot_of(burni_sequence *q, burni_storage *s)
 {
     if (__builtin_expect(s->home != q->home, 0)) {
         return burni_sequence_foreign_slot(q, s);
