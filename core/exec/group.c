@@ -224,7 +224,6 @@ static void bind_storages(const burni_batch *batch, const burni_group *g, burni_
             b->launch.dying |= (uint32_t)burni_slot_dies(slot, in->slot_uses) << k;
         }
     }
-    b->launch.whole = g->whole;
     b->launch.n_in = g->n_in;
     b->launch.n_out = g->n_out;
     if (g->has_rows) {
@@ -567,6 +566,7 @@ static void fill_launch(const burni_batch *batch, const burni_group *g, burni_gr
                            .n_out = call->launch.n_out,
                            .math = math_of(batch, g),
                            .dying = call->launch.dying,
+                           .whole = g->whole,
                            .tag = last->tag,
                            .origin = last->origin,
                            .operands = call->operands,
