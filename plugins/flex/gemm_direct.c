@@ -19,8 +19,12 @@
 #define HOT_FLOATS (INT64_C(1) << 17)
 /* Columns of B from which on it pays to lay A's panels along k first. */
 #define TURN_COLUMNS 256
+/* Rows of a product that flex_gemm_small takes. */
+#define SMALL_ROWS 64
 /* Floats of a panel of B that the first cache holds while the rows of A go by. */
 #define PANEL_FLOATS 12288
+/* Those of the largest one: of two vectors it may be longer. */
+#define PANEL_MAX (FLEX_GEMM_KC * FLEX_NR_MAX / 2)
 /* Floats of C up to which it pays to sum blocks of k apart. */
 #define SPLIT_FLOATS (INT64_C(1) << 14)
 /* Work that is worth waking a thread. */
@@ -66,9 +70,9 @@ static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_
         t->ldb = g->brs;
         return;
     }
-    flex_gemm_pack_b(g, kernels, j, n, k0, t->kc, panel);
     t->b = panel;
-    t->ldb = kernels->nr;
+    t->ldb = flex_gemm_vectors(kernels, n) * (int64_t)kernels->lanes;
+    flex_gemm_pack_b(g, kernels, j, n, k0, t->kc, panel, t->ldb);
 }
 
 static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
@@ -116,7 +120,7 @@ static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, 
     const flex_gemm_kernels *kernels = flex_gemm_table();
     int turned = !has_rows_along_k(g);
     int64_t wide = panel_columns(kernels, kc);
-    float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
+    float panel[PANEL_MAX];
     for (int64_t j = j0; j < j1; j += wide) {
         int64_t n = flex_min(wide, j1 - j);
         int64_t height = tile_height(g->m, kernels->rows[flex_gemm_vectors(kernels, n)]);
@@ -160,9 +164,9 @@ static void turn_rows(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, i
 static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, int64_t kc)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
-    float panel[FLEX_GEMM_KC * FLEX_NR_MAX];
+    float panel[PANEL_MAX];
     float turned[FLEX_MR_MAX * FLEX_GEMM_KC];
-    int64_t nr = kernels->nr;
+    int64_t nr = panel_columns(kernels, kc);
     int64_t mr = kernels->rows[flex_gemm_vectors(kernels, flex_min(nr, j1 - j0))];
     int64_t row_panels = (g->m + mr - 1) / mr;
     int64_t panels = (j1 - j0 + nr - 1) / nr;
@@ -182,6 +186,31 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
         }
         flex_gemm_run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, 0, rows, n));
     }
+}
+
+int flex_gemm_small(const flex_gemm_dense *p)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    if (p->n > (int64_t)kernels->nr || p->k > FLEX_GEMM_KC || p->m > SMALL_ROWS ||
+        (uint32_t)p->n % kernels->lanes != 0 ||
+        p->m * p->n * p->k >= PARALLEL_WORK + (flex_thread_count() == 1)) {
+        return 0;
+    }
+    int v = flex_gemm_vectors(kernels, p->n);
+    int64_t height = tile_height(p->m, kernels->rows[v]);
+    flex_tile t; /* the rest is not read by these tiles */
+    t.kc = p->k;
+    t.ars = p->ars;
+    t.b = p->b;
+    t.ldb = p->brs;
+    t.ldc = p->n;
+    t.mode = FLEX_INIT_ZERO;
+    for (int64_t i = 0; i < p->m; i += height) {
+        t.a = p->a + i * p->ars;
+        t.c = p->c + i * p->n;
+        kernels->tile[v][flex_min(height, p->m - i)](&t);
+    }
+    return 1;
 }
 
 /* Direct way: columns j0 .. j1 of all rows, so few that C stays in the second cache. */

@@ -237,7 +237,8 @@ static void pack_b(const plan *p, int64_t j0, int64_t n, int64_t k0, int64_t kc,
         return;
     }
     for (int64_t j = 0; j < n; j += nr) {
-        flex_gemm_pack_b(g, p->kernels, j0 + j, flex_min(nr, n - j), k0, kc, dst + j * kc);
+        flex_gemm_pack_b(g, p->kernels, j0 + j, flex_min(nr, n - j), k0, kc, dst + j * kc,
+                         nr);
     }
 }
 

@@ -21,9 +21,9 @@ int64_t flex_gemm_block_length(int64_t k);
 void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t i0,
                       int64_t rows, int64_t k0, int64_t kc, float *dst);
 
-/* Packs B columns j0 .. j0+n (at most nr), k0 .. k0+kc, into dst[kc][nr]. */
+/* Packs B columns j0 .. j0+n (at most ld), k0 .. k0+kc, into dst[kc][ld]; ld is nr for pack_b. */
 void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t j0, int64_t n,
-                      int64_t k0, int64_t kc, float *dst);
+                      int64_t k0, int64_t kc, float *dst, int64_t ld);
 
 /* How far from C's first element column j starts, and how many dense columns follow. */
 int64_t flex_gemm_column_offset(const flex_gemm *g, int64_t j, int64_t *out_dense);

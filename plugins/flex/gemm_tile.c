@@ -48,26 +48,25 @@ void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int6
 }
 
 void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t j0, int64_t n,
-                      int64_t k0, int64_t kc, float *dst)
+                      int64_t k0, int64_t kc, float *dst, int64_t ld)
 {
-    int64_t nr = kernels->nr;
     if (g->pack_b != NULL) {
         g->pack_b(g->pack_ctx, k0, kc, j0, n, dst);
         return;
     }
     const float *src = g->b + k0 * g->brs + j0 * g->bcs;
     if (g->bcs == 1) {
-        kernels->pack_copy(dst, nr, src, g->brs, n, kc);
+        kernels->pack_copy(dst, ld, src, g->brs, n, kc);
     } else if (g->brs == 1) {
         const float *column[FLEX_NR_MAX];
         for (int64_t j = 0; j < n; j++) {
             column[j] = src + j * g->bcs;
         }
-        kernels->pack_rows(dst, nr, column, n, kc);
+        kernels->pack_rows(dst, ld, column, n, kc);
     } else {
         for (int64_t k = 0; k < kc; k++) {
-            for (int64_t j = 0; j < nr; j++) {
-                dst[k * nr + j] = j < n ? src[k * g->brs + j * g->bcs] : 0.0F;
+            for (int64_t j = 0; j < ld; j++) {
+                dst[k * ld + j] = j < n ? src[k * g->brs + j * g->bcs] : 0.0F;
             }
         }
     }
