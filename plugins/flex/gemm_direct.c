@@ -191,7 +191,7 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
 int flex_gemm_small(const flex_gemm_dense *p)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
-    if (p->n > (int64_t)kernels->nr || p->k > FLEX_GEMM_KC || p->m > SMALL_ROWS ||
+    if (p->n < 1 || p->n > (int64_t)kernels->nr || p->k > FLEX_GEMM_KC || p->m > SMALL_ROWS ||
         (uint32_t)p->n % kernels->lanes != 0 ||
         p->m * p->n * p->k >= PARALLEL_WORK + (flex_thread_count() == 1)) {
         return 0;

@@ -184,6 +184,41 @@ static void test_bits_of_each_height(void **state)
     }
 }
 
+/* By flex_gemm_small: taken or left whole, and with the bits of the long way. */
+static void check_small(int64_t m, int64_t n, int64_t k, int taken)
+{
+    product p = make(m, n, k, 0, 0, 1);
+    float *c = numbers(m * n, 5);
+    float *before = numbers(m * n, 5);
+    flex_gemm_dense small = {m, n, k, p.a, k, p.b, n, c};
+    flex_gemm_serial(&p.g, p.memory);
+    assert_int_equal(flex_gemm_small(&small), taken);
+    assert_memory_equal(c, taken ? p.c : before, (size_t)(m * n) * sizeof(float));
+    free(c);
+    free(before);
+    drop(&p);
+}
+
+static void test_a_small_product_has_the_same_bits(void **state)
+{
+    (void)state;
+    int64_t nr = (int64_t)flex_gemm_table()->nr;
+    int64_t lanes = (int64_t)flex_gemm_table()->lanes;
+    for (int64_t n = lanes; n <= nr; n += lanes) {
+        for (int64_t m = 0; m <= 2 * FLEX_MR_MAX + 1; m++) {
+            check_small(m, n, m + 1, 1);
+        }
+        check_small(64, n, 33, 1);
+        check_small(65, n, 3, 0);
+        check_small(2, n, FLEX_GEMM_KC, 1);
+        check_small(2, n, FLEX_GEMM_KC + 1, 0);
+        check_small(3, n, 0, 1);
+    }
+    check_small(3, 0, 4, 0);
+    check_small(3, lanes + 1, 4, 0);
+    check_small(3, nr + lanes, 4, 0);
+}
+
 /* What the epilogue saw; doubles each element, so that an early or a second call shows. */
 typedef struct seen {
     const flex_gemm *g;
@@ -353,6 +388,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
         cmocka_unit_test(test_bits_of_each_height),
+        cmocka_unit_test(test_a_small_product_has_the_same_bits),
         cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),
         cmocka_unit_test(test_epilogue_is_handed_what_is_kept_nowhere),
         cmocka_unit_test(test_epilogue_follows_segments),
