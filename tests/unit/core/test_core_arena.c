@@ -329,6 +329,49 @@ static void arena__other_sizes_get_other_places(void **state)
     }
 }
 
+/* A result that lies on its operand, while that is a view from its memory's first byte on; then the
+ * same calls with a view from further behind. Threads that write at the front would be faster than
+ * others that read. */
+enum { WHOLE = 1 << 20, PART = 3 << 18 };
+
+static void overlapping(burn_tensor *x, int64_t from, int each, burn_tensor **out)
+{
+    burn_scope_begin();
+    burn_tensor *y = burn_exp(x);
+    settle(each);
+    burn_tensor *z = burn_neg(burn_slice(y, 0, from, from + PART, 1));
+    settle(each);
+    out[0] = burn_keep(burn_copy(burn_flip(z, 1, DIMS(0))));
+    settle(each);
+    burn_tensor *root = burn_sqrt(burn_abs(x));
+    settle(each);
+    out[1] = burn_keep(burn_copy(burn_flip(root, 1, DIMS(0))));
+    settle(each);
+    burn_scope_end();
+}
+
+static void arena__a_view_that_moves_shares_no_memory(void **state)
+{
+    (void)state;
+    burn_scope_begin();
+    burn_tensor *x = burn_random_normal(dev, BURN_F32, 1, DIMS(WHOLE));
+    for (int64_t round = 0; round < 6; round++) {
+        int64_t from = round < 4 ? 0 : WHOLE - PART;
+        burn_tensor *want[2];
+        burn_tensor *got[2];
+        overlapping(x, from, 0, got);
+        assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+        overlapping(x, from, 1, want);
+        assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+        for (uint32_t i = 0; i < 2; i++) {
+            check_same(want[i], got[i]);
+            burn_release(want[i]);
+            burn_release(got[i]);
+        }
+    }
+    burn_scope_end();
+}
+
 /* The same training, as a whole and in parts. */
 static void arena__training_gives_the_same_bits(void **state)
 {
@@ -610,6 +653,7 @@ int main(int argc, char **argv)
         CORE_TEST(arena__memory_is_flat),
         CORE_TEST(arena__bits_are_those_of_single_calls),
         CORE_TEST(arena__other_sizes_get_other_places),
+        CORE_TEST(arena__a_view_that_moves_shares_no_memory),
         CORE_TEST(arena__training_gives_the_same_bits),
         CORE_TEST(arena__without_a_piece_values_have_blocks),
         CORE_TEST(arena__a_step_that_finds_no_memory_fails_and_the_next_does_not),
