@@ -217,6 +217,36 @@ static void test_views_of_other_places(void **state)
     burn_release(x);
 }
 
+/* The first 4 x 4 of x in rows of that width. */
+static burn_tensor *corner(burn_tensor *x, int64_t width)
+{
+    burn_tensor *rows = burn_reshape(x, 2, DIMS(64 / width, width));
+    return burn_slice(burn_slice(rows, 0, 0, 4, 1), 1, 0, 4, 1);
+}
+
+/* The same for views of one shape, from one place on, that step differently. */
+static void test_views_of_other_steps(void **state)
+{
+    (void)state;
+    const int64_t width[6][2] = {{8, 16}, {8, 16}, {8, 8}, {8, 8}, {16, 8}, {16, 16}};
+    burn_tensor *x = burn_keep(count_up(dev, 1, DIMS(64), 0));
+    for (int k = 0; k < 6; k++) {
+        double seen[16];
+        burn_scope_begin();
+        burn_tensor *a = corner(x, width[k][0]);
+        burn_tensor *b = corner(x, width[k][1]);
+        burn_tensor *y = burn_add(burn_mul(a, burn_scalar(10)), burn_mul(b, burn_scalar(100)));
+        assert_int_equal(burn_read_f64(y, seen, 16, NULL), BURN_OK);
+        for (int i = 0; i < 16; i++) {
+            double left = (double)(width[k][0] * (i / 4) + i % 4);
+            double right = (double)(width[k][1] * (i / 4) + i % 4);
+            assert_true(seen[i] == 10.0 * left + 100.0 * right);
+        }
+        burn_scope_end();
+    }
+    burn_release(x);
+}
+
 /* A pass that may overwrite x also reads the first row of x once per row. */
 static void test_rows_of_what_is_overwritten(void **state)
 {
@@ -255,6 +285,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(test_effects_are_not_dropped),
         WINDOW_TEST(test_B252_windows_give_the_same_bits),
         WINDOW_TEST(test_views_of_other_places),
+        WINDOW_TEST(test_views_of_other_steps),
         WINDOW_TEST(test_rows_of_what_is_overwritten),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
