@@ -83,6 +83,11 @@ json_t *cli_json_error(const burn_err *err);
 json_t *cli_json_dims(uint32_t rank, const int64_t *dims);
 /* Copies text with control bytes as '?'; returns `out`. */
 const char *cli_clean(char *out, size_t size, const char *text);
+/* The end of a noun that is counted: "%u plan%s". */
+static inline const char *cli_s(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 /* "1.5 GiB". */
 const char *cli_bytes(char *out, size_t size, uint64_t bytes);
 /* "[2,3]". */

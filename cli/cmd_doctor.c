@@ -128,11 +128,12 @@ int cli_doctor(cli *c)
     if (c->json) {
         return doctor_json(rc, ms, &err);
     }
-    printf("burn %s, plugin ABI %d.%d, %u threads\n\nplugins\n", burn_version(), BURN_ABI_MAJOR,
-           BURN_ABI_MINOR, burn_thread_budget());
+    printf("burn %s, plugin ABI %d.%d, %u thread%s\n\nplugins\n", burn_version(), BURN_ABI_MAJOR,
+           BURN_ABI_MINOR, burn_thread_budget(), cli_s(burn_thread_budget()));
     uint32_t usable = cli_list_plugins(NULL, 1);
     cli_list_folders(NULL);
-    printf("%u of %u plugins usable\n\ndevices\n", usable, burn_plugins_count());
+    printf("%u of %u plugin%s usable\n\ndevices\n", usable, burn_plugins_count(),
+           cli_s(burn_plugins_count()));
     (void)cli_list_devices(NULL);
     (void)cli_default_device(NULL);
     printf("\nenvironment\n");

@@ -65,8 +65,9 @@ static void print_info(const burn_environment_info *e)
         printf("%-20s  cannot be used: %s\n", e->name, cli_clean(text, sizeof(text), e->problem));
         return;
     }
-    printf("%-20s  %6u choices  %4u plans  %2u devices  %s\n", e->name, e->n_choices, e->n_plans,
-           e->n_devices, cli_bytes(bytes, sizeof(bytes), e->bytes));
+    printf("%-20s  %6u choice%-1s  %4u plan%-1s  %2u device%-1s  %s\n", e->name, e->n_choices,
+           cli_s(e->n_choices), e->n_plans, cli_s(e->n_plans), e->n_devices, cli_s(e->n_devices),
+           cli_bytes(bytes, sizeof(bytes), e->bytes));
 }
 
 static int list(cli *c, const words *w)
@@ -153,10 +154,10 @@ static void print_device(const burn_environment_device_info *d)
     char isa[sizeof(d->isa)];
     char version[sizeof(d->version)];
     char bytes[32];
-    printf("%s %s on %s, %s, %u units\n", d->backend,
+    printf("%s %s on %s, %s, %u unit%s\n", d->backend,
            cli_clean(version, sizeof(version), d->version),
            cli_clean(hardware, sizeof(hardware), d->hardware), cli_clean(isa, sizeof(isa), d->isa),
-           d->units);
+           d->units, cli_s(d->units));
     if (d->flops_f32 + d->flops_f64 + d->bytes_per_second > 0.0) {
         printf("  seen to reach:");
         print_seen(" f32", d->flops_f32, "GFLOP/s");
@@ -165,10 +166,11 @@ static void print_device(const burn_environment_device_info *d)
         printf("\n");
     }
     if (d->n_plans > 0) {
-        printf("  %u plans of calls that wait (%s)", d->n_plans,
+        printf("  %u plan%s of calls that wait (%s)", d->n_plans, cli_s(d->n_plans),
                cli_bytes(bytes, sizeof(bytes), d->plan_bytes));
         if (d->n_refused > 0) {
-            printf(", %u did not fit and were made anew", d->n_refused);
+            printf(", %u did not fit and %s made anew", d->n_refused,
+                   d->n_refused == 1 ? "was" : "were");
         }
         printf("\n");
     }
@@ -339,8 +341,8 @@ static int prepare(cli *c, const words *w)
                               "plans_before", (int)plans_before, "plans", (int)plans);
         return cli_print_json(o, status);
     }
-    printf("%s: %u choices (%u before), %u plans (%u before)\n", w->name, after, before, plans,
-           plans_before);
+    printf("%s: %u choice%s (%u before), %u plan%s (%u before)\n", w->name, after, cli_s(after),
+           before, plans, cli_s(plans), plans_before);
     return status;
 }
 
@@ -434,12 +436,12 @@ int cli_env(cli *c)
     }
     int given = (w.name != NULL) + (w.file != NULL);
     if (given != a->n_words) {
-        return cli_usage(c, "%s needs %s (given: %d words); `burn env list` shows the names",
+        return cli_usage(c, "%s needs %s (given: %d word%s); `burn env list` shows the names",
                          a->name,
                          a->n_words == 0   ? "nothing more"
                          : a->n_words == 1 ? "the environment's name"
                                            : "the environment's name and a file",
-                         given);
+                         given, cli_s((uint64_t)given));
     }
     return a->run(c, &w);
 }

@@ -155,14 +155,15 @@ static void print_table(const burn_explain_head *t)
     for (uint32_t i = 0; i < t->n_entries; i++) {
         print_entry(burn_explain_at(t, i), (int)width);
     }
-    printf("\nprocess %u: %llu calls: %llu by rows, %llu decomposed, %llu views, %llu failed\n",
-           t->pid, (unsigned long long)t->calls, (unsigned long long)t->rows,
-           (unsigned long long)t->decomposed, (unsigned long long)t->views,
+    printf("\nprocess %u: %llu call%s: %llu by rows, %llu decomposed, %llu view%s, %llu failed\n",
+           t->pid, (unsigned long long)t->calls, cli_s(t->calls), (unsigned long long)t->rows,
+           (unsigned long long)t->decomposed, (unsigned long long)t->views, cli_s(t->views),
            (unsigned long long)t->failed);
     printf("layout copies: %llu, %s; host fallbacks: none, the library has none\n",
            (unsigned long long)t->copies, cli_bytes(bytes, sizeof(bytes), t->copy_bytes));
     if (t->lost > 0) {
-        printf("%llu calls found no room in the table\n", (unsigned long long)t->lost);
+        printf("%llu call%s found no room in the table\n", (unsigned long long)t->lost,
+               cli_s(t->lost));
     }
 }
 

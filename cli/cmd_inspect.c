@@ -103,7 +103,9 @@ static void print_tensors(const burn_file *file)
                cli_dims(shape, sizeof(shape), rank, dims));
         total += elements(rank, dims);
     }
-    printf("  %u tensors, %lld elements\n", burn_file_n_tensors(file), (long long)total);
+    uint32_t n = burn_file_n_tensors(file);
+    printf("  %u tensor%s, %lld element%s\n", n, cli_s(n), (long long)total,
+           cli_s((uint64_t)total));
 }
 
 /* Line by line: names in it come from the file. */
@@ -127,8 +129,9 @@ static void print_graph(const burn_graph *graph, int whole)
     uint32_t rank = 0;
     int64_t dims[BURN_MAX_RANK] = {0};
     const char *name = NULL;
-    printf("graph: %u ops, %u outputs\n", burn_graph_window(graph, NULL)->n_nodes,
-           burn_graph_n_outputs(graph));
+    uint32_t n_ops = burn_graph_window(graph, NULL)->n_nodes;
+    uint32_t n_outputs = burn_graph_n_outputs(graph);
+    printf("graph: %u op%s, %u output%s\n", n_ops, cli_s(n_ops), n_outputs, cli_s(n_outputs));
     for (uint32_t i = 0; (name = burn_graph_input(graph, i, &dtype, &rank, dims)) != NULL; i++) {
         printf("  input %-26s  %s%s\n", cli_clean(clean, sizeof(clean), name),
                burn_dtype_name(dtype), cli_dims(shape, sizeof(shape), rank, dims));

@@ -78,9 +78,9 @@ static int report(cli *c, const kind *k, const char *name, const char *folder, u
                                         "folder", cli_json_text(folder), "files", (int)n_files),
                               CLI_FINE);
     }
-    printf("%s: %s, %u files\n\nnext:\n  cd '%s'\n  meson setup build\n"
+    printf("%s: %s, %u file%s\n\nnext:\n  cd '%s'\n  meson setup build\n"
            "  meson test -C build\n\nREADME.md there says what is where.\n",
-           folder, k->what, n_files, folder);
+           folder, k->what, n_files, cli_s(n_files), folder);
     return CLI_FINE;
 }
 

@@ -45,8 +45,10 @@ static int32_t check_input(prediction *p, const burn_graph *graph, burn_err *err
     const char *name = burn_graph_input(graph, 0, &p->dtype, &p->rank, p->dims);
     if (name == NULL || burn_graph_n_inputs(graph) != 1 || burn_graph_n_outputs(graph) == 0) {
         (void)snprintf(err->text, sizeof(err->text),
-                       "the graph has %u inputs and %u outputs; one image in, one output is needed",
-                       burn_graph_n_inputs(graph), burn_graph_n_outputs(graph));
+                       "the graph has %u input%s and %u output%s; one image in, one output is "
+                       "needed",
+                       burn_graph_n_inputs(graph), cli_s(burn_graph_n_inputs(graph)),
+                       burn_graph_n_outputs(graph), cli_s(burn_graph_n_outputs(graph)));
         err->code = BURN_E_UNSUPPORTED;
         return err->code;
     }

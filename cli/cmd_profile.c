@@ -117,13 +117,13 @@ static void print_places(const cli_sums *places, uint64_t total)
 static void print_lane(const burn_profile_lane *lane)
 {
     span s = span_of(lane);
-    printf("thread %u on %s: %llu launches, %.3f ms in kernels of %.3f ms (%.1f%%), %.3f ms "
+    printf("thread %u on %s: %llu launch%s, %.3f ms in kernels of %.3f ms (%.1f%%), %.3f ms "
            "outside; %s\n",
-           lane->thread, lane->device, (unsigned long long)s.launches, ms(lane->busy_ns),
-           ms(s.wall_ns), share(lane->busy_ns, s.wall_ns), ms(s.outside_ns),
-           clock_text(lane->clock));
+           lane->thread, lane->device, (unsigned long long)s.launches,
+           s.launches == 1 ? "" : "es", ms(lane->busy_ns), ms(s.wall_ns),
+           share(lane->busy_ns, s.wall_ns), ms(s.outside_ns), clock_text(lane->clock));
     if (lane->untimed + lane->homeless > 0) {
-        printf("  %llu more launches without a time, %llu without a line above\n",
+        printf("  %llu more without a time, %llu without a line above\n",
                (unsigned long long)lane->untimed, (unsigned long long)lane->homeless);
     }
 }

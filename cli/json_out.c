@@ -111,7 +111,7 @@ const char *cli_bytes(char *out, size_t size, uint64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
     if (bytes < 1024) {
-        (void)snprintf(out, size, "%llu bytes", (unsigned long long)bytes);
+        (void)snprintf(out, size, "%llu byte%s", (unsigned long long)bytes, cli_s(bytes));
         return out;
     }
     double value = (double)bytes / 1024.0;

@@ -244,7 +244,7 @@ int32_t burni_search_run(burni_search *out, burn_err *err)
     s.out = out;
     int32_t code = BURN_OK;
     const char *path = burni_env("PLUGIN_PATH");
-    if (path != NULL && path[0] != '\0') {
+    if (path != NULL) {
         code = search_path(&s, path);
     }
     if (code == BURN_OK) {

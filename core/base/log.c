@@ -36,13 +36,13 @@ static void read_env(void)
     }
     static const char *const names[] = {"", "error", "warn", "info", "debug", "dispatch"};
     malformed = 1;
-    for (int32_t i = 0; i < 6; i++) {
+    for (int32_t i = 1; i < 6; i++) {
         if (strcmp(wanted, names[i]) != 0) {
             continue;
         }
         malformed = 0;
         dispatch = i == 5;
-        callback = i > 0 ? to_stderr : NULL;
+        callback = to_stderr;
         max_level = i == 5 ? BURN_LOG_WARN : i;
     }
 }

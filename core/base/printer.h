@@ -9,6 +9,7 @@
 #define BURN_CORE_BASE_PRINTER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct burni_printer {
     char *out;
@@ -17,5 +18,11 @@ typedef struct burni_printer {
 } burni_printer;
 
 void burni_print(burni_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The end of a noun that is counted: "%u plan%s". */
+static inline const char *burni_s(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 #endif /* BURN_CORE_BASE_PRINTER_H */

@@ -36,7 +36,7 @@ static int32_t parse(const char *value, uint32_t *bits, burn_err *err)
 {
     const char *at = value;
     *bits = 0;
-    if (value == NULL || value[0] == '\0' || strcmp(value, "off") == 0) {
+    if (value == NULL || strcmp(value, "off") == 0) {
         return BURN_OK;
     }
     for (;;) {

@@ -341,7 +341,7 @@ static void print_why(char *out, size_t size, const burni_emission *e, const bur
         }
     }
     if (refused > said) {
-        burni_print(&p, "; and %u more rows", refused - said);
+        burni_print(&p, "; and %u more row%s", refused - said, burni_s(refused - said));
     }
     if (rows->count == 0) {
         burni_print(&p, "%s has no row for it", e->device->core->name);
@@ -644,12 +644,15 @@ void burni_explain_finish(void)
     if (!wanted) {
         return;
     }
-    burni_log_dispatch("total: %llu calls: %llu by rows, %llu decomposed, %llu views, %llu failed",
-                       (unsigned long long)head->calls, (unsigned long long)head->rows,
-                       (unsigned long long)head->decomposed, (unsigned long long)head->views,
+    burni_log_dispatch("total: %llu call%s: %llu by rows, %llu decomposed, %llu view%s, "
+                       "%llu failed",
+                       (unsigned long long)head->calls, burni_s(head->calls),
+                       (unsigned long long)head->rows, (unsigned long long)head->decomposed,
+                       (unsigned long long)head->views, burni_s(head->views),
                        (unsigned long long)head->failed);
-    burni_log_dispatch("total: %llu layout copies of %llu bytes, host fallbacks: none",
-                       (unsigned long long)head->copies, (unsigned long long)head->copy_bytes);
+    burni_log_dispatch("total: %llu layout cop%s of %llu bytes, host fallbacks: none",
+                       (unsigned long long)head->copies, head->copies == 1 ? "y" : "ies",
+                       (unsigned long long)head->copy_bytes);
 }
 
 /* A program that never shuts down gets its totals as well, unless the log is its own: at this time

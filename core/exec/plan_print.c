@@ -17,9 +17,11 @@ enum { PROGRAM_TEXT = 16384 };
 static void print_size(burni_printer *p, uint32_t i, const burn_plan_info *info)
 {
     burni_print(p,
-                "plan %u: %u calls in %u launches (%u groups of %u calls), used %" PRIu64
-                " times again\n",
-                i, info->n_calls, info->n_launches, info->n_groups, info->n_fused, info->hits);
+                "plan %u: %u call%s in %u launch%s (%u group%s of %u calls), used %" PRIu64
+                " time%s again\n",
+                i, info->n_calls, burni_s(info->n_calls), info->n_launches,
+                info->n_launches == 1 ? "" : "es", info->n_groups, burni_s(info->n_groups),
+                info->n_fused, info->hits, burni_s(info->hits));
     burni_print(p,
                 "  memory: bound %" PRIu64 ", peak %" PRIu64 ", each value apart %" PRIu64
                 ", largest value %" PRIu64 "\n",
@@ -27,8 +29,9 @@ static void print_size(burni_printer *p, uint32_t i, const burn_plan_info *info)
     if (info->piece_bytes > 0) {
         burni_print(p,
                     "  one piece of %" PRIu64 " (bound %" PRIu64
-                    ") for %u values, %u more in the place of an input\n",
-                    info->piece_bytes, info->piece_bound, info->n_places, info->n_reused);
+                    ") for %u value%s, %u more in the place of an input\n",
+                    info->piece_bytes, info->piece_bound, info->n_places, burni_s(info->n_places),
+                    info->n_reused);
     } else {
         burni_print(p, "  no common piece: it would not need less\n");
     }
@@ -65,13 +68,14 @@ void burni_plans_print(const burni_stream *stream, burni_printer *p)
         t.n_plans++;
     }
     burni_print(p,
-                "%s: %u plans kept, %" PRIu64 " made, %" PRIu64 " runs by one that was there; "
-                "%" PRIu64 " launches, %" PRIu64 " calls dropped\n",
-                stream->device->name, t.n_plans, t.made, t.hits, stream->n_launched,
-                stream->n_dropped);
+                "%s: %u plan%s kept, %" PRIu64 " made, %" PRIu64 " run%s by one that was there; "
+                "%" PRIu64 " launch%s, %" PRIu64 " call%s dropped\n",
+                stream->device->name, t.n_plans, burni_s(t.n_plans), t.made, t.hits,
+                burni_s(t.hits), stream->n_launched, stream->n_launched == 1 ? "" : "es",
+                stream->n_dropped, burni_s(stream->n_dropped));
     if (t.found + t.refused > 0) {
-        burni_print(p, "environment: %" PRIu64 " plans found, %" PRIu64 " refused\n", t.found,
-                    t.refused);
+        burni_print(p, "environment: %" PRIu64 " plan%s found, %" PRIu64 " refused\n", t.found,
+                    burni_s(t.found), t.refused);
     }
     for (uint32_t i = 0; i < t.n_plans; i++) {
         const burni_plan *plan = burni_plan_kept(stream, i);

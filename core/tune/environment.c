@@ -143,10 +143,14 @@ int32_t burni_environment_start(burn_err *err)
     (void)pthread_mutex_lock(&lock);
     int done = was_started;
     (void)pthread_mutex_unlock(&lock);
-    if (done || name == NULL) {
+    if (done) {
         return BURN_OK;
     }
-    int32_t rc = burni_environment_check_option(err);
+    int32_t rc = burni_place_check_option(err);
+    if (rc != BURN_OK || name == NULL) {
+        return rc;
+    }
+    rc = burni_environment_check_option(err);
     return rc == BURN_OK ? burni_environment_load(name, err) : rc;
 }
 
@@ -189,8 +193,8 @@ static void say_difference(const burni_identity *id, char *out, size_t size)
                            : other->abi != id->abi || other->layout != id->layout
                                ? "plugin ABI"
                                : "set of kernels";
-        (void)snprintf(out, size, "%u entries are not used: they were made for another %s (%.80s)",
-                       n, what, other->hardware);
+        (void)snprintf(out, size, "%u entr%s not used: made for another %s (%.80s)", n,
+                       n == 1 ? "y is" : "ies are", what, other->hardware);
         return;
     }
 }

@@ -31,8 +31,7 @@ static int wanted;
 
 int32_t flex_blas_check(const char *option, burn_err *err)
 {
-    if (option == NULL || option[0] == '\0' || strcmp(option, "own") == 0 ||
-        strcmp(option, "openblas") == 0) {
+    if (option == NULL || strcmp(option, "own") == 0 || strcmp(option, "openblas") == 0) {
         return BURN_OK;
     }
     return flex_fail(err, BURN_E_INVALID,

@@ -81,7 +81,7 @@ int32_t flex_isa_init(const char *wanted, burn_err *err)
 {
     flex_isa_level found = detect();
     flex_isa = found;
-    if (wanted == NULL || wanted[0] == '\0') {
+    if (wanted == NULL) {
         return BURN_OK;
     }
     for (uint32_t i = 0; i < FLEX_COUNT(names); i++) {
@@ -97,5 +97,5 @@ int32_t flex_isa_init(const char *wanted, burn_err *err)
         return BURN_OK;
     }
     return flex_fail(err, BURN_E_INVALID,
-                     "flex: FLEX_ISA=%s is not known; use " NAMES_TEXT, wanted);
+                     "flex: FLEX_ISA=%.40s is not known; use " NAMES_TEXT, wanted);
 }

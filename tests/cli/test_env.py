@@ -97,7 +97,7 @@ class Env(unittest.TestCase):
     def test_other_threads_are_another_device(self):
         self.prepare("lab", BURN_THREADS="1")
         done = self.call(PROGRAM, BURN_ENVIRONMENT="lab", BURN_THREADS="2", BURN_LOG="info")
-        self.assertIn(b"1 entries are not used: they were made for another number of threads",
+        self.assertIn(b"1 entry is not used: made for another number of threads",
                       done.stderr)
         units = sorted(d["units"] for d in self.burn("show", "lab")["devices"])
         self.assertEqual(units, [1, 2])
@@ -151,15 +151,15 @@ class Env(unittest.TestCase):
         self.assertEqual(self.burn("show", "lab")["choices"], 3)
 
     def test_plans_of_a_loop_are_found_by_the_next_run(self):
-        for made, found in ((1, ""), (0, "environment: 1 plans found, 0 refused")):
+        for made, found in ((1, ""), (0, "environment: 1 plan found, 0 refused")):
             done = self.call(BURN, "plans", "--", PROGRAM, "loop", BURN_ENVIRONMENT="lab")
             text = done.stdout.decode()
-            self.assertIn(f"1 plans kept, {made} made", text)
+            self.assertIn(f"1 plan kept, {made} made", text)
             self.assertIn(found, text)
         only, = self.burn("list")["environments"]
         self.assertEqual(only["plans"], 1)
         shown = self.call(BURN, "env", "show", "lab").stdout.decode()
-        self.assertRegex(shown, r"  1 plans of calls that wait \(\d+ bytes\)\n")
+        self.assertRegex(shown, r"  1 plan of calls that wait \(\d+ bytes\)\n")
 
     def test_what_is_not_there_is_told_with_what_is(self):
         for action in (["show"], ["clear"], ["export"]):

@@ -48,7 +48,7 @@ static int compare_setup(void **state)
 static void option__what_it_is_not_is_an_error(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"NaN", "nan,", ",nan", "nan compare", "compare,nam"};
+    static const char *const bad[] = {"", "NaN", "nan,", ",nan", "nan compare", "compare,nam"};
     for (size_t i = 0; i < COUNT(bad); i++) {
         burn_err err = BURN_ERR_INIT;
         assert_int_equal(burn_option_set("CHECK", bad[i], &err), BURN_E_INVALID);
@@ -56,7 +56,7 @@ static void option__what_it_is_not_is_an_error(void **state)
         assert_non_null(strstr(err.text, "compare"));
     }
     check_with("nan,compare");
-    check_with("");
+    check_with("off");
 }
 
 /* ---- nan ------------------------------------------------------------------------------------- */

@@ -361,7 +361,7 @@ static void entries_for_other_hardware__are_carried_along_and_not_used(void **st
     fill_identity(&mine, "A processor");
     mine.rows = 78; /* a newer build: what was measured is of no use */
     burni_environment_device("flex:9", &mine);
-    assert_non_null(strstr(log_text, "5 entries are not used: they were made for another set of "
+    assert_non_null(strstr(log_text, "5 entries are not used: made for another set of "
                                      "kernels (A processor)"));
     assert_int_equal(burni_environment_find("flex:9", "bb", 2, 5, &c), 0);
     burni_environment_raise("flex:9", 3, 1e9);
