@@ -124,6 +124,7 @@ typedef struct shared {
     _Atomic int stop;
     _Atomic int wrong;
     _Atomic int seen;
+    pthread_barrier_t meet;
 } shared;
 
 static void *read_it(void *arg)
@@ -202,8 +203,13 @@ static void *make_var(void *arg)
     for (int i = 0; i < 20; i++) {
         x = burn_add(x, burn_scalar(1.0));
     }
-    s->var = burn_var_create(dev, x, &err);
+    /* Making one waits for its value, overwriting it does not. */
+    s->var = burn_var_create(dev, constant(0), &err);
+    (void)burn_var_assign(s->var, x, &err);
     burn_scope_end();
+    /* Its queue is at work meanwhile: the end of the thread would wait for it. */
+    (void)pthread_barrier_wait(&s->meet);
+    (void)pthread_barrier_wait(&s->meet);
     return NULL;
 }
 
@@ -218,13 +224,19 @@ static void test_another_queue_is_waited_for(void **state)
         pthread_t thread;
         memset(&s, 0, sizeof(s));
         burn_scope_begin();
+        assert_int_equal(pthread_barrier_init(&s.meet, NULL, 2), 0);
         assert_int_equal(pthread_create(&thread, NULL, make_var, &s), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
+        (void)pthread_barrier_wait(&s.meet);
         assert_non_null(s.var);
-        burn_tensor *next = burn_mul(burn_var_get(s.var), burn_scalar(3.0));
+        burn_scope_begin(); /* the old value is nobody's, or it would be copied out */
+        burn_tensor *next =
+            burn_scope_return(burn_mul(burn_var_get(s.var), burn_scalar(3.0)));
         assert_int_equal(burn_var_assign(s.var, next, &err), BURN_OK);
         static float values[ELEMENTS];
         assert_int_equal(burn_read(burn_var_get(s.var), values, sizeof(values), &err), BURN_OK);
+        (void)pthread_barrier_wait(&s.meet);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(pthread_barrier_destroy(&s.meet), 0);
         assert_true(values[0] == 63 && !is_torn(values));
         burn_var_release(s.var);
         burn_scope_end();

@@ -458,6 +458,59 @@ static void test_plans_are_made_while_operands_are_overwritten(void **state)
     burn_var_release(p.var);
 }
 
+/* ---- a variable that waits to be read -------------------------------------------------------- */
+
+enum { TURNS = 8 };
+
+typedef struct turns {
+    burn_var *var;
+    pthread_barrier_t meet;
+    int wrong;
+} turns;
+
+/* Calls before the other thread overwrites, reads the result afterwards. */
+static void *call_then_read(void *arg)
+{
+    turns *t = arg;
+    for (int k = 0; k < TURNS; k++) {
+        double seen = 0;
+        burn_scope_begin();
+        burn_scope_begin(); /* nobody holds the old value when it is overwritten */
+        burn_tensor *y = burn_scope_return(burn_mul(burn_var_get(t->var), burn_scalar(2.0)));
+        (void)pthread_barrier_wait(&t->meet);
+        (void)pthread_barrier_wait(&t->meet);
+        t->wrong += burn_read_f64(y, &seen, 1, NULL) != BURN_OK || seen != 2.0 * k;
+        burn_scope_end();
+    }
+    return NULL;
+}
+
+/* What another thread called before, and has not run yet, sees the value of then. */
+static void test_a_call_that_waits_sees_the_value_before(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    pthread_t thread;
+    turns t = {.var = burn_var_create(dev, VEC(0), &err)};
+    assert_non_null(t.var);
+    assert_int_equal(pthread_barrier_init(&t.meet, NULL, 2), 0);
+    assert_int_equal(pthread_create(&thread, NULL, call_then_read, &t), 0);
+    int32_t rc = BURN_OK;
+    for (int k = 0; k < TURNS; k++) {
+        (void)pthread_barrier_wait(&t.meet);
+        burn_scope_begin();
+        rc = rc == BURN_OK ? burn_var_assign(t.var, VEC((float)k + 1), &err) : rc;
+        burn_scope_end();
+        rc = rc == BURN_OK ? burn_sync(dev, &err) : rc;
+        (void)pthread_barrier_wait(&t.meet);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(rc, BURN_OK);
+    assert_int_equal(t.wrong, 0);
+    assert_int_equal(pthread_barrier_destroy(&t.meet), 0);
+    burn_var_release(t.var);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +523,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_threads_share_a_model),
         CORE_TEST(test_an_old_value_is_read_while_new_ones_are_written),
         CORE_TEST(test_plans_are_made_while_operands_are_overwritten),
+        CORE_TEST(test_a_call_that_waits_sees_the_value_before),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
