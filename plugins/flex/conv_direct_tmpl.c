@@ -9,6 +9,7 @@
  * halves. To add an ISA: its vector, `fused` and the tile sizes.
  */
 #include "conv_direct.h"
+#include "unrolled.h"
 
 #include <string.h>
 
@@ -67,9 +68,9 @@ INLINE vec fused(vec a, vec b, vec c)
 INLINE void map_tile(int rows, int vectors, const flex_conv_tile *t)
 {
     vec acc[FLEX_CONV_ROWS][MAX_VECTORS];
-#pragma GCC unroll 8
+    UNROLLED
     for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 8
+        UNROLLED
         for (int v = 0; v < vectors; v++) {
             acc[i][v] = splat(t->start[i]);
         }
@@ -78,23 +79,23 @@ INLINE void map_tile(int rows, int vectors, const flex_conv_tile *t)
     for (int64_t k = 0; k < t->k; k++) {
         const float *from = t->image + t->offset[k];
         vec x[MAX_VECTORS];
-#pragma GCC unroll 8
+        UNROLLED
         for (int v = 0; v < vectors; v++) {
             x[v] = load(from + v * VL);
         }
-#pragma GCC unroll 8
+        UNROLLED
         for (int i = 0; i < rows; i++) {
             vec weight = splat(w[i]);
-#pragma GCC unroll 8
+            UNROLLED
             for (int v = 0; v < vectors; v++) {
                 acc[i][v] = fused(weight, x[v], acc[i][v]);
             }
         }
         w += rows;
     }
-#pragma GCC unroll 8
+    UNROLLED
     for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 8
+        UNROLLED
         for (int v = 0; v < vectors; v++) {
             store(t->to + i * t->ld + v * VL, acc[i][v]);
         }
@@ -132,9 +133,9 @@ INLINE float fold(vec x)
 INLINE void sum_tile(int rows, int taps, const flex_conv_sums *s)
 {
     vec acc[FLEX_CONV_ROWS][FLEX_CONV_TAPS];
-#pragma GCC unroll 8
+    UNROLLED
     for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 8
+        UNROLLED
         for (int j = 0; j < taps; j++) {
             acc[i][j] = (vec){0};
         }
@@ -142,33 +143,33 @@ INLINE void sum_tile(int rows, int taps, const flex_conv_sums *s)
     for (int64_t m = 0; m < s->images; m++) {
         const float *g[FLEX_CONV_ROWS];
         const float *x[FLEX_CONV_TAPS];
-#pragma GCC unroll 8
+        UNROLLED
         for (int i = 0; i < rows; i++) {
             g[i] = s->g + m * s->g_image + i * s->g_plane;
         }
-#pragma GCC unroll 8
+        UNROLLED
         for (int j = 0; j < taps; j++) {
             x[j] = s->image + m * s->image_step + s->offset[j];
         }
         for (int64_t p = 0; p < s->vectors * VL; p += VL) {
             vec row[FLEX_CONV_ROWS];
-#pragma GCC unroll 8
+            UNROLLED
             for (int i = 0; i < rows; i++) {
                 row[i] = load(g[i] + p);
             }
-#pragma GCC unroll 8
+            UNROLLED
             for (int j = 0; j < taps; j++) {
                 vec tap = load(x[j] + p);
-#pragma GCC unroll 8
+                UNROLLED
                 for (int i = 0; i < rows; i++) {
                     acc[i][j] = fused(row[i], tap, acc[i][j]);
                 }
             }
         }
     }
-#pragma GCC unroll 8
+    UNROLLED
     for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 8
+        UNROLLED
         for (int j = 0; j < taps; j++) {
             s->to[i * taps + j] = fold(acc[i][j]);
         }

@@ -11,6 +11,7 @@
  * its flags.
  */
 #include "gemm_kernel.h"
+#include "unrolled.h"
 
 #include <string.h>
 
@@ -108,10 +109,10 @@ INLINE vec fused(vec a, vec b, vec c)
 INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[FLEX_MR_MAX][NV])
 {
     uint32_t mode = t->mode;
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < rows; i++) {
         float *c = t->c + i * t->ldc;
-#pragma GCC unroll 4
+        UNROLLED
         for (int v = 0; v < nv; v++) {
             vec sum = acc[i][v];
             if (mode == FLEX_INIT_C) {
@@ -137,14 +138,14 @@ INLINE void step_k(int rows, int nv, int64_t ars, const float *const *a, const f
                    vec acc[FLEX_MR_MAX][NV])
 {
     vec y[NV];
-#pragma GCC unroll 4
+    UNROLLED
     for (int v = 0; v < nv; v++) {
         y[v] = load(b + v * VL);
     }
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < rows; i++) {
         vec x = splat(a[i / 3][(i % 3) * ars]);
-#pragma GCC unroll 4
+        UNROLLED
         for (int v = 0; v < nv; v++) {
             acc[i][v] = fused(x, y[v], acc[i][v]);
         }
@@ -155,16 +156,16 @@ INLINE void step_k(int rows, int nv, int64_t ars, const float *const *a, const f
 INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
                     const float **a, const float **b, vec acc[FLEX_MR_MAX][NV])
 {
-#pragma GCC unroll 4
+    UNROLLED
     for (int u = 0; u < count; u++) {
         const float *at[POINTERS];
-#pragma GCC unroll 6
+        UNROLLED
         for (int i = 0; i < (rows + 2) / 3; i++) {
             at[i] = a[i] + u * acs;
         }
         step_k(rows, nv, ars, at, *b + u * ldb, acc);
     }
-#pragma GCC unroll 6
+    UNROLLED
     for (int i = 0; i < (rows + 2) / 3; i++) {
         a[i] += count * acs;
     }
@@ -179,7 +180,7 @@ INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int f
                   const flex_tile *t, vec acc[FLEX_MR_MAX][NV])
 {
     const float *a[POINTERS];
-#pragma GCC unroll 6
+    UNROLLED
     for (int i = 0; i < (rows + 2) / 3; i++) {
         a[i] = t->a + 3 * i * ars;
     }
@@ -207,9 +208,9 @@ INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fe
                  const flex_tile *t)
 {
     vec acc[FLEX_MR_MAX][NV];
-#pragma GCC unroll 16
+    UNROLLED
     for (int i = 0; i < rows; i++) {
-#pragma GCC unroll 4
+        UNROLLED
         for (int v = 0; v < nv; v++) {
             acc[i][v] = (vec){0};
         }
@@ -322,7 +323,7 @@ static void pack_panels(float *dst, const float *src, int64_t stride, int64_t n,
         const float *s = src + k * stride;
         float *d = dst + k * NR;
         for (int64_t j = 0; j < full; j += NR) {
-#pragma GCC unroll 4
+            UNROLLED
             for (int v = 0; v < NV; v++) {
                 __builtin_prefetch(s + PACK_AHEAD * stride + j + v * VL);
                 store(d + j * kc + v * VL, load(s + j + v * VL));
@@ -343,11 +344,11 @@ INLINE void copy_runs(int nv, float *dst, const float *src, const int64_t *offse
         const float *s = src + offset[k];
         for (int64_t r = 0; r < n_runs; r++) {
             vec x[NV];
-#pragma GCC unroll 4
+            UNROLLED
             for (int v = 0; v < nv; v++) {
                 x[v] = load(s + from[r] + v * VL);
             }
-#pragma GCC unroll 4
+            UNROLLED
             for (int v = 0; v < nv; v++) {
                 store(d + start[r] + v * VL, x[v]);
             }
