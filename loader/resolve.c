@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "loader/entry.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,7 +55,8 @@ static void describe_devices(burni_text *t, int64_t n)
     }
 }
 
-static void describe_installed(burni_text *t)
+/* 0: there is none. */
+static int describe_installed(burni_text *t)
 {
     const char *before = "installed: ";
     uint32_t n = burni_loader_count();
@@ -71,25 +73,33 @@ static void describe_installed(burni_text *t)
     if (before[0] == 'i') {
         burni_text_add(t, "no backend is installed");
     }
+    return before[0] != 'i';
 }
 
-static void describe_unusable(burni_text *t)
+/* How many there are. */
+static uint32_t describe_unusable(burni_text *t)
 {
     const char *before = "; not usable: ";
+    uint32_t found = 0;
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
         if (p != NULL && p->reason[0] != '\0' && strcmp(p->kind, "extension") != 0) {
             burni_text_add(t, "%s%s (%.120s)", before, p->id, p->reason);
             before = ", ";
+            found++;
         }
     }
+    return found;
 }
 
+/* Callers' texts are cut, so what to do stands before where was looked. */
 void burni_loader_describe(burni_text *t)
 {
-    describe_installed(t);
-    describe_unusable(t);
+    int any = describe_installed(t);
+    if (describe_unusable(t) == 0 && !any) {
+        burni_text_add(t, "; install one, or set BURN_PLUGIN_PATH to its absolute folder");
+    }
     burni_text_add(t, "; searched: ");
     for (uint32_t i = 0; burni_loader_searched(i)[0] != '\0'; i++) {
         burni_text_add(t, "%s%s", i > 0 ? ", " : "", burni_loader_searched(i));
@@ -329,10 +339,11 @@ static int32_t resolve_auto(const burni_device_term *term, burni_device_choice *
     char text[MESSAGE];
     burni_text t;
     burni_text_init(&t, text, sizeof(text));
-    burni_text_add(&t, "no backend has a usable device; ");
+    burni_text_add(&t, "no backend has a usable device");
     if (pick.passed.used > 0) {
-        burni_text_add(&t, "tried: %.600s; ", passed);
+        burni_text_add(&t, " (`burn doctor` tells more); tried: %.600s", passed);
     }
+    burni_text_add(&t, "; ");
     describe_by_name(&t);
     burni_loader_describe(&t);
     return burni_fail(why_not, BURN_E_NOT_FOUND, "%s", text);
@@ -343,6 +354,12 @@ static int32_t resolve_term(const burni_device_term *term, burni_device_choice *
 {
     return term->is_auto ? resolve_auto(term, out, why_not) : resolve_named(term, out, why_not);
 }
+
+/* A sink for a reason of any length: its text goes on in `more`. */
+typedef struct long_err {
+    burn_err err;
+    char more[MESSAGE];
+} long_err;
 
 static int32_t resolve_list(const char *device, const burni_device_term *terms, uint32_t n,
                             burni_device_choice *out, burn_err *err)
@@ -356,8 +373,11 @@ static int32_t resolve_list(const char *device, const burni_device_term *terms, 
     size_t start = t.used;
     int32_t code = BURN_OK;
     for (uint32_t i = 0; i < n; i++) {
-        burn_err why_not = BURN_ERR_INIT;
-        int32_t failed = resolve_term(&terms[i], out, &why_not);
+        long_err why_not;
+        memset(&why_not, 0, sizeof(why_not));
+        why_not.err.struct_size = (uint32_t)sizeof(why_not);
+        why_not.err.cap = (uint32_t)(sizeof(why_not) - offsetof(burn_err, text));
+        int32_t failed = resolve_term(&terms[i], out, &why_not.err);
         if (failed == BURN_OK && i > 0) {
             burni_text why;
             burni_text_init(&why, out->why, sizeof(out->why));
@@ -369,7 +389,7 @@ static int32_t resolve_list(const char *device, const burni_device_term *terms, 
             return BURN_OK;
         }
         code = i == 0 ? failed : code;
-        burni_text_add(&t, "%s%s", i > 0 ? "; " : "", why_not.text);
+        burni_text_add(&t, "%s%s", i > 0 ? "; " : "", why_not.err.text);
     }
     return end_message(err, code, text);
 }

@@ -299,7 +299,7 @@ static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned ch
 {
     if (d == t->rank) {
         if (burn_dtype_class(t->dtype) == BURN_CLASS_FLOAT) {
-            burni_print(p, "%.6g", element_f64(t->dtype, bytes, at));
+            burni_print(p, "%.6g", burni_shown(element_f64(t->dtype, bytes, at)));
         } else {
             burni_print(p, "%" PRId64, element_i64(t->dtype, bytes, at));
         }

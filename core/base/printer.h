@@ -19,6 +19,12 @@ typedef struct burni_printer {
 
 void burni_print(burni_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A number for "%g": a NaN loses its sign, which is chance and no part of its value. */
+static inline double burni_shown(double value)
+{
+    return value != value ? __builtin_fabs(value) : value;
+}
+
 /* The end of a noun that is counted: "%u plan%s". */
 static inline const char *burni_s(uint64_t n)
 {

@@ -219,7 +219,7 @@ static void print_range(burni_printer *p, const burn_eval_operand *x)
     }
     print_operand(p, &x->meta);
     if (x->n == 1) {
-        burni_print(p, " = %.6g", low);
+        burni_print(p, " = %.6g", burni_shown(low));
     } else if (x->n > 1) {
         burni_print(p, " from %.6g to %.6g", low, high);
     }
@@ -238,7 +238,7 @@ static void print_inputs(burni_printer *p, const burni_check *check)
 static void print_value(burni_printer *p, const burn_eval_operand *x, uint64_t k)
 {
     if (x->f != NULL) {
-        burni_print(p, "%.9g", x->f[k]);
+        burni_print(p, "%.9g", burni_shown(x->f[k]));
     } else if (x->u != NULL) {
         burni_print(p, "%" PRIu64, x->u[k]);
     } else {

@@ -138,6 +138,13 @@ static void auto_without_any_device(void **state)
     (void)state;
     expect_error("auto", BURN_E_NOT_FOUND,
                  "no backend has a usable device; no backend is installed");
+    /* What to do fits the text that programs have. */
+    burn_err small = BURN_ERR_INIT;
+    assert_int_equal(burni_loader_resolve("auto", &choice, &small), BURN_E_NOT_FOUND);
+    world_expect(small.text, "set BURN_PLUGIN_PATH to its absolute folder; searched: /");
+    small = (burn_err)BURN_ERR_INIT;
+    assert_int_equal(burni_loader_resolve("flex", &choice, &small), BURN_E_NOT_FOUND);
+    world_expect(small.text, "set BURN_PLUGIN_PATH to its absolute folder; searched: /");
     burni_loader_forget();
     world_backend("no_devices", "gpu", 1);
     world_backend("probe_fails", "gpu", 1);
@@ -149,6 +156,10 @@ static void auto_without_any_device(void **state)
     world_expect(sink.err.text, "; only by name: virtual_one; installed: ");
     world_expect(sink.err.text, "probe_fails:0: the device does not answer");
     world_expect(sink.err.text, "flex: BURN_BACKENDS is");
+    small = (burn_err)BURN_ERR_INIT;
+    assert_int_equal(burni_loader_resolve("auto", &choice, &small), BURN_E_NOT_FOUND);
+    world_expect(small.text, "`burn doctor` tells more");
+    world_expect(small.text, "no_devices: no device");
     /* Never by itself, but by name. */
     expect_choice("virtual_one", "virtual_one:0");
 }

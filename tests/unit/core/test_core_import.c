@@ -97,6 +97,7 @@ static void test_B164_constants_that_are_not_finite(void **state)
     CHECK(burn_maximum(VEC(1, 2), burn_scalar(-inf)), 1, 2);
     check_text(VEC(1, (float)INFINITY, -(float)INFINITY, (float)NAN), "f32[4] {1, inf, -inf, nan}");
     check_text(burn_cast(VEC((float)INFINITY, (float)NAN), BURN_F16), "f16[2] {inf, nan}");
+    check_text(VEC(-(float)NAN, -0.0F), "f32[2] {nan, -0}");
     check_text(burn_full(dev, BURN_F64, 0, NULL, burn_scalar(-inf)), "f64[] -inf");
 }
 
