@@ -205,10 +205,12 @@ int cli_ops(cli *c)
     const char *string = NULL;
     const char *dtype = NULL;
     const char *extension = NULL;
+    int page = 0;
     const cli_option options[] = {{"--device", &string, NULL, 0},
                                   {"--dtype", &dtype, NULL, 0},
-                                  {"--extension", &extension, NULL, 0}};
-    int status = cli_parse(c, options, 3, &name);
+                                  {"--extension", &extension, NULL, 0},
+                                  {"--markdown", NULL, &page, 0}};
+    int status = cli_parse(c, options, 4, &name);
     if (status >= 0) {
         return status;
     }
@@ -219,6 +221,12 @@ int cli_ops(cli *c)
     burn_err err = BURN_ERR_INIT;
     if (extension != NULL && burn_extension_load(extension, &err) != BURN_OK) {
         return cli_fail(c, &err);
+    }
+    if (page && (name != NULL || string != NULL || dtype != NULL || c->json)) {
+        return cli_usage(c, "--markdown: the page has all ops, and knows of no device");
+    }
+    if (page) {
+        return cli_ops_page();
     }
     const burn_op_def *def = name != NULL ? burn_op_find(name) : NULL;
     if (name != NULL && def == NULL) {

@@ -28,7 +28,8 @@ static const cli_command commands[] = {
      "  [NAME]       one op in detail: operands, attributes, kernels\n"
      "  --device D   the device (else BURN_DEVICE, else auto)\n"
      "  --dtype T    only this dtype\n"
-     "  --extension ID  loads an extension first\n",
+     "  --extension ID  loads an extension first\n"
+     "  --markdown   the definitions as a page of Markdown (docs/ops.md)\n",
      "  burn ops\n"
      "  burn ops fused.swiglu --extension fused\n"
      "  burn ops matmul --device flex\n"

@@ -21,6 +21,7 @@ BURN, MAKE_MODEL, MNIST = sys.argv[1:4]
 COMMANDS = ["devices", "plugins", "ops", "doctor", "explain", "plans", "profile", "inspect",
             "predict", "new"]
 SIZE = 28
+DOCS_OPS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ops.md"
 
 
 def call(*args, env=None, stdout=subprocess.PIPE):
@@ -233,7 +234,16 @@ class Cli(unittest.TestCase):
         self.assertTrue(one["kernels"])
         self.assertIn("native", self.text("ops", "conv2d", "--device", "flex"))
 
+    def test_ops__the_page_of_the_docs_is_up_to_date(self):
+        page = self.text("ops", "--markdown")
+        self.assertEqual(page, DOCS_OPS.read_text(encoding="utf-8"), "./dev golden writes it anew")
+        rows = [line for line in page.splitlines() if line.startswith("| `")]
+        self.assertEqual(len(rows), len(self.json("ops")["ops"]))
+        for row in rows:
+            self.assertEqual(len(row.replace("\\|", "").split("|")), 9, row)
+
     def test_ops__bad_words(self):
+        self.refused("ops", "--markdown", "--device", "mock", status=2, words=["--markdown"])
         self.refused("ops", "matmull", code="E_NOT_FOUND", words=["matmull"])
         self.refused("ops", "--dtype", "float", status=2, words=["float"])
         self.refused("ops", "--device", "flx", words=["flex"])
