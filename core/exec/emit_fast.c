@@ -163,15 +163,17 @@ __attribute__((noinline)) static int learn(burni_stream *stream, const burni_op 
     return 1;
 }
 
-/* Tape node for the common case: every tensor has the output's shape. */
-static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
-                             uint32_t n_in, const burn_tensor *out, const burni_fast *fast,
-                             uint64_t (*immediates)[2])
+/* Tape node for the common case: every tensor has the output's shape. Inlined where the number of
+ * inputs is known, so that no loop over them is left. */
+static inline __attribute__((always_inline)) burni_node *
+make_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+          const burn_tensor *out, const burni_fast *fast, uint64_t (*immediates)[2])
 {
-    burni_node *node = burni_node_new(op, n_in, 1, 0);
+    burni_node *node = burni_node_memory(burni_node_size(n_in, 1, 0));
     if (node == NULL) {
         return NULL;
     }
+    burni_node_begin(node, op, n_in, 1, 0);
     uint32_t depth = 0;
     uint32_t saves = 0;
     for (uint32_t i = 0; i < n_in; i++) {
@@ -208,6 +210,15 @@ static burni_node *fast_node(burni_thread *thread, const burni_op *op, burn_tens
         }
     }
     return node;
+}
+
+/* Apart, since most calls are not recorded. */
+__attribute__((noinline)) static burni_node *
+fast_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+          const burn_tensor *out, const burni_fast *fast, uint64_t (*immediates)[2])
+{
+    return n_in == 2 ? make_node(thread, op, in, 2, out, fast, immediates)
+                     : make_node(thread, op, in, n_in, out, fast, immediates);
 }
 
 /* An input whose role carries a gradient is tracked. */

@@ -15,14 +15,7 @@
 /* Nodes up to this size are recycled by the thread; an add of two rank-8 tensors fits. */
 #define SMALL_NODE 640u
 
-static size_t node_size(uint32_t n_in, uint32_t n_out, uint32_t attrs_size)
-{
-    return sizeof(burni_node) + n_in * (sizeof(burni_edge) + sizeof(burn_tensor *)) +
-           n_out * sizeof(burn_tensor *) + ((size_t)n_in + n_out) * sizeof(burn_meta) +
-           attrs_size + 8;
-}
-
-static burni_node *node_memory(size_t size)
+burni_node *burni_node_memory(size_t size)
 {
     burni_thread *thread = burni_thread_current;
     burni_node *node;
@@ -41,36 +34,9 @@ static burni_node *node_memory(size_t size)
 burni_node *burni_node_new(const struct burni_op *op, uint32_t n_in, uint32_t n_out,
                            uint32_t attrs_size)
 {
-    burni_node *node = node_memory(node_size(n_in, n_out, attrs_size));
-    if (node == NULL) {
-        return NULL;
-    }
-    atomic_store_explicit(&node->refs, 1, memory_order_relaxed);
-    atomic_store_explicit(&node->used, 0, memory_order_relaxed);
-    node->depth = 0;
-    node->op = op;
-    node->n_in = n_in;
-    node->n_out = n_out;
-    node->attrs_size = attrs_size;
-    node->leaf_id = 0;
-    char *p = (char *)(node + 1);
-    node->edges = (burni_edge *)(void *)p;
-    p += n_in * sizeof(burni_edge);
-    node->saved_in = (burn_tensor **)(void *)p;
-    p += n_in * sizeof(burn_tensor *);
-    node->saved_out = (burn_tensor **)(void *)p;
-    p += n_out * sizeof(burn_tensor *);
-    node->in_meta = (burn_meta *)(void *)p;
-    p += n_in * sizeof(burn_meta);
-    node->out_meta = (burn_meta *)(void *)p;
-    p += n_out * sizeof(burn_meta);
-    node->attrs = attrs_size > 0 ? p : NULL;
-    for (uint32_t i = 0; i < n_in; i++) {
-        node->edges[i].node = NULL;
-        node->saved_in[i] = NULL;
-    }
-    for (uint32_t j = 0; j < n_out; j++) {
-        node->saved_out[j] = NULL;
+    burni_node *node = burni_node_memory(burni_node_size(n_in, n_out, attrs_size));
+    if (node != NULL) {
+        burni_node_begin(node, op, n_in, n_out, attrs_size);
     }
     return node;
 }
