@@ -54,13 +54,16 @@
 /* Pointers to A's rows, each for three of them. */
 #define POINTERS ((FLEX_MR_MAX + 2) / 3)
 /*
- * Steps along k per turn of the loop. A sanitizer checks every load, so that unrolled bodies take
+ * Steps along k per turn of the loop: of tiles that ask ahead, and of others, which may be so short
+ * that getting into the loop counts. A sanitizer checks every load, so that unrolled bodies take
  * minutes to compile: one step then.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNROLL 1
+#define UNROLL_SHORT 1
 #else
 #define UNROLL 4
+#define UNROLL_SHORT 2
 #endif
 /* Rows ahead that the packing of whole rows asks for. */
 #define PACK_AHEAD 4
@@ -185,19 +188,20 @@ INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int f
         a[i] = t->a + 3 * i * ars;
     }
     const float *b = t->b;
+    const int turn = fetch == FETCH_AHEAD ? UNROLL : UNROLL_SHORT;
     int64_t k = 0;
     for (int s = 0; fetch == FETCH_AHEAD && s < FLEX_FETCHES; s++) {
         const flex_fetch *ahead = &t->ahead[s];
         for (int64_t i = 0; i < ahead->n; i++) {
             const float *at = ahead->at + i * ahead->step;
-            for (int64_t l = 0; l < ahead->lines && k + UNROLL <= t->kc; l++, k += UNROLL) {
+            for (int64_t l = 0; l < ahead->lines && k + turn <= t->kc; l++, k += turn) {
                 __builtin_prefetch(at + l * 16, 0, 2);
-                steps_k(UNROLL, rows, nv, ars, acs, ldb, a, &b, acc);
+                steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
             }
         }
     }
-    for (; k + UNROLL <= t->kc; k += UNROLL) {
-        steps_k(UNROLL, rows, nv, ars, acs, ldb, a, &b, acc);
+    for (; k + turn <= t->kc; k += turn) {
+        steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
     }
     for (; k < t->kc; k++) {
         steps_k(1, rows, nv, ars, acs, ldb, a, &b, acc);
