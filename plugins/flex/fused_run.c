@@ -679,14 +679,6 @@ static int32_t begin_product(flex_fused_job *job, const burn_call *call, flex_pr
     return BURN_OK;
 }
 
-static int32_t answer(flex_fused_job *job, const burn_call *call)
-{
-    if (atomic_load_explicit(&job->fault, memory_order_relaxed) != 0) {
-        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
-    }
-    return BURN_OK;
-}
-
 /* All that remains when sizes and places are known. */
 static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_producer *p)
 {
@@ -705,20 +697,33 @@ static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_pr
     } else if (f->product == NULL) {
         run_tiles(job);
     }
-    return answer(job, call);
+    if (atomic_load(&job->fault) != 0) {
+        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
+    }
+    return BURN_OK;
 }
 
-/* One tile, near at hand: nothing is streamed, asked for ahead or shared out. */
+/* One tile, near at hand: nothing is streamed, asked for ahead, shared out or cut. */
 static int is_small(const flex_fused_job *job)
 {
-    return job->n <= job->f->tile && job->length == 0 && job->f->product == NULL;
+    const flex_fused *f = job->f;
+    return job->n <= f->tile && job->length == 0 && job->cut == 0 && f->product == NULL &&
+           (uint64_t)f->tile * f->slot_size * f->n_slots <= SMALL_FULL;
 }
 
-static int32_t run_one_tile(flex_fused_job *job, const burn_call *call)
+__attribute__((noinline)) static int32_t run_one_tile(flex_fused_job *job, const burn_call *call)
 {
+    _Alignas(64) char full[SMALL_FULL];
+    flex_fused_tile t;
     job->tile = job->f->tile;
-    run_positions(job, 0, job->n);
-    return answer(job, call);
+    start_tile(&t, job, full, NULL);
+    t.at = 0;
+    t.n = job->n;
+    place_operands(&t);
+    if (!run_steps(&t)) {
+        return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
+    }
+    return BURN_OK;
 }
 
 int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
