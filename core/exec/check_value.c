@@ -333,20 +333,6 @@ static int check_finite(burni_check *check)
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-static double epsilon(uint8_t dtype)
-{
-    switch (dtype) {
-    case BURN_F16:
-        return 0x1p-10;
-    case BURN_BF16:
-        return 0x1p-7;
-    case BURN_F32:
-        return 0x1p-23;
-    default:
-        return 0x1p-52;
-    }
-}
-
 /* The largest tolerance that the op's samples ask for, in epsilons. */
 static double sample_tolerance(const burni_op *op)
 {
@@ -415,7 +401,7 @@ static int element_agrees(const burn_eval_operand *got, burn_eval_operand *expec
     if (got->f != NULL) {
         expected->f[k] = rounded(expected->f[k], dtype);
         double size = fmax(largest, fabs(expected->f[k]));
-        return is_close(got->f[k], expected->f[k], tolerance * epsilon(dtype) * size);
+        return is_close(got->f[k], expected->f[k], tolerance * burn_epsilon(dtype) * size);
     }
     uint64_t a = got->u != NULL ? got->u[k] : (uint64_t)got->i[k];
     uint64_t b = got->u != NULL ? expected->u[k] : (uint64_t)expected->i[k];

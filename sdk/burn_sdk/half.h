@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * half.h - f16 and bf16 to float and back, exact for every bit pattern.
+ * half.h - f16 and bf16 to float and back, exact for every bit pattern; how fine each format is.
  *
  * Owns the scalar conversions; vector forms are a backend's own. To float is exact, subnormals
  * and infinities included. From float rounds to nearest, ties to even, overflows to infinity and
@@ -11,6 +11,7 @@
 #ifndef BURN_SDK_HALF_H
 #define BURN_SDK_HALF_H
 
+#include <burn/dtype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -119,6 +120,23 @@ static inline uint16_t burn_double_to_half(double value)
 static inline uint16_t burn_double_to_bfloat(double value)
 {
     return burn_float_to_bfloat(burn_double_to_float_odd(value));
+}
+
+/* From 1 to the next number of a float format, the unit of tolerances; 0 for other dtypes. */
+static inline double burn_epsilon(uint8_t dtype)
+{
+    switch (dtype) {
+    case BURN_F16:
+        return 0x1p-10;
+    case BURN_BF16:
+        return 0x1p-7;
+    case BURN_F32:
+        return 0x1p-23;
+    case BURN_F64:
+        return 0x1p-52;
+    default:
+        return 0.0;
+    }
 }
 
 #endif /* BURN_SDK_HALF_H */

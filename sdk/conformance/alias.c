@@ -98,13 +98,6 @@ static int32_t run_moved(conf_runner *runner, const conf_case *c, int with_twins
     return BURN_OK;
 }
 
-static int same_bits(conf_arena *arena, const conf_value *a, const conf_value *b)
-{
-    size_t size = (size_t)a->n * burn_element_size(a->meta.dtype);
-    return a->n == b->n && a->meta.dtype == b->meta.dtype &&
-           (size == 0 || memcmp(conf_bytes(arena, a), conf_bytes(arena, b), size) == 0);
-}
-
 /* Reads the twins: a kernel that wrote over a shared operand shows here. */
 static int twins_are_whole(conf_report *report, conf_runner *runner, const conf_case *c,
                            burn_value *const *twins)
@@ -116,7 +109,7 @@ static int twins_are_whole(conf_report *report, conf_runner *runner, const conf_
             continue;
         }
         int32_t code = runner->read(runner, twins[i], c->arena, &now, &err);
-        if (code != BURN_OK || !same_bits(c->arena, &now, &c->in[i])) {
+        if (code != BURN_OK || !conf_same_bits(c->arena, &now, &c->in[i])) {
             conf_result(report, c, "moved", "", CONF_FAIL,
                         "%s was moved while another handle held it, and has changed%s%s",
                         conf_role_in(c->def, i)->name, code != BURN_OK ? ": " : "",
@@ -149,8 +142,8 @@ void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c)
         return;
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
-        if (!same_bits(c->arena, &plain[j], &alone[j]) ||
-            !same_bits(c->arena, &plain[j], &shared[j])) {
+        if (!conf_same_bits(c->arena, &plain[j], &alone[j]) ||
+            !conf_same_bits(c->arena, &plain[j], &shared[j])) {
             conf_result(report, c, "moved", "", CONF_FAIL,
                         "output %u has other bits when the operands are moved", (unsigned)j);
             return;

@@ -51,6 +51,8 @@ void conf_set(conf_value *value, uint64_t k, double number);
 /* The elements as stored bytes, and back. */
 unsigned char *conf_bytes(conf_arena *arena, const conf_value *value);
 void conf_from_bytes(conf_value *value, const unsigned char *bytes);
+/* Both absent, or the same dtype, number of elements and bytes. */
+int conf_same_bits(conf_arena *arena, const conf_value *a, const conf_value *b);
 /* Copies element j of `from` to element k of `to`; same class. */
 void conf_move(conf_value *to, uint64_t k, const conf_value *from, uint64_t j);
 /* An integer scalar's value into its meta, where shape rules look for it. */
@@ -71,7 +73,6 @@ double conf_uniform(uint64_t seed, uint64_t counter);
 
 /* ---- tolerance.c --------------------------------------------------------------------------- */
 
-double conf_epsilon(uint8_t dtype);
 /* 1 when got and expected agree within tolerance * eps * max(1, |expected|) + slack. */
 int conf_close(double got, double expected, double tolerance, uint8_t dtype, double slack);
 /* Compares two values of one meta; writes what differs first into `text`. */

@@ -74,13 +74,7 @@ static void compare_bits(conf_report *report, const conf_case *c, const char *ch
                          const conf_value *first, const conf_value *second, const char *where)
 {
     for (uint32_t j = 0; j < c->n_out; j++) {
-        if (first[j].meta.kind == BURN_ABSENT || second[j].meta.kind == BURN_ABSENT) {
-            continue;
-        }
-        size_t size = (size_t)first[j].n * burn_element_size(first[j].meta.dtype);
-        unsigned char *a = conf_bytes(c->arena, &first[j]);
-        unsigned char *b = conf_bytes(c->arena, &second[j]);
-        if (first[j].n != second[j].n || (size > 0 && memcmp(a, b, size) != 0)) {
+        if (!conf_same_bits(c->arena, &first[j], &second[j])) {
             conf_result(report, c, check, "", CONF_FAIL, "output %u has other bits in %s",
                         (unsigned)j, where);
             return;

@@ -81,14 +81,6 @@ static void make_calls(const conf_case *like, calls *all)
     }
 }
 
-static int same_bits(conf_arena *arena, const conf_value *a, const conf_value *b)
-{
-    size_t size = (size_t)a->n * burn_element_size(a->meta.dtype);
-    return a->n == b->n && a->meta.kind == b->meta.kind && a->meta.dtype == b->meta.dtype &&
-           (a->meta.kind == BURN_ABSENT || size == 0 ||
-            memcmp(conf_bytes(arena, a), conf_bytes(arena, b), size) == 0);
-}
-
 /* `bad` < CONF_TOGETHER: that call was to fail, the others not. */
 static void compare(conf_report *report, const conf_case *c, const calls *all, uint32_t bad,
                     uint32_t launches)
@@ -102,7 +94,7 @@ static void compare(conf_report *report, const conf_case *c, const calls *all, u
             return;
         }
         for (uint32_t j = 0; j < all->cases[k].n_out && k != bad; j++) {
-            if (!same_bits(c->arena, &all->got[k][j], &all->alone[k][j])) {
+            if (!conf_same_bits(c->arena, &all->got[k][j], &all->alone[k][j])) {
                 conf_result(report, c, "together", detail, CONF_FAIL,
                             "update %u of %d, sample %u: output %u has other bits than by itself",
                             (unsigned)k, CONF_TOGETHER, (unsigned)all->cases[k].sample_index,

@@ -10,22 +10,6 @@
 
 #include <math.h>
 
-double conf_epsilon(uint8_t dtype)
-{
-    switch (dtype) {
-    case BURN_F16:
-        return 0x1p-10;
-    case BURN_BF16:
-        return 0x1p-7;
-    case BURN_F32:
-        return 0x1p-23;
-    case BURN_F64:
-        return 0x1p-52;
-    default:
-        return 0.0;
-    }
-}
-
 int conf_close(double got, double expected, double tolerance, uint8_t dtype, double slack)
 {
     if (isnan(expected) || isnan(got)) {
@@ -37,7 +21,7 @@ int conf_close(double got, double expected, double tolerance, uint8_t dtype, dou
     if (isinf(expected) || isinf(got)) {
         return 0;
     }
-    double allowed = tolerance * conf_epsilon(dtype) * fmax(1.0, fabs(expected)) + slack;
+    double allowed = tolerance * burn_epsilon(dtype) * fmax(1.0, fabs(expected)) + slack;
     return fabs(got - expected) <= allowed;
 }
 

@@ -141,6 +141,16 @@ void conf_from_bytes(conf_value *value, const unsigned char *bytes)
     }
 }
 
+int conf_same_bits(conf_arena *arena, const conf_value *a, const conf_value *b)
+{
+    if (a->meta.kind == BURN_ABSENT || b->meta.kind == BURN_ABSENT) {
+        return a->meta.kind == b->meta.kind;
+    }
+    size_t size = (size_t)a->n * burn_element_size(a->meta.dtype);
+    return a->n == b->n && a->meta.dtype == b->meta.dtype &&
+           (size == 0 || memcmp(conf_bytes(arena, a), conf_bytes(arena, b), size) == 0);
+}
+
 void conf_move(conf_value *to, uint64_t k, const conf_value *from, uint64_t j)
 {
     if (to->f != NULL) {

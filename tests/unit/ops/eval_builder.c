@@ -36,20 +36,6 @@ double eval_round(uint8_t dtype, double number)
     }
 }
 
-double eval_epsilon(uint8_t dtype)
-{
-    switch (dtype) {
-    case BURN_F16:
-        return 0x1p-10;
-    case BURN_BF16:
-        return 0x1p-7;
-    case BURN_F32:
-        return 0x1p-23;
-    default:
-        return 0x1p-52;
-    }
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
 eval_builder *eval_builder_new(void)

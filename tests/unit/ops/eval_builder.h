@@ -47,6 +47,5 @@ int32_t eval_expand(eval_builder *e, const burn_op_def *def, const void *attrs,
                     uint32_t attrs_size, burn_value *const *in, uint32_t n_in, burn_value **out);
 
 double eval_round(uint8_t dtype, double number);
-double eval_epsilon(uint8_t dtype);
 
 #endif /* BURN_TESTS_UNIT_OPS_EVAL_BUILDER_H */

@@ -8,6 +8,7 @@
 #include "ops/rules.h"
 
 #include <burn/call.h>
+#include <burn_sdk/half.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +121,7 @@ static void compare_outputs(trial *t, burn_value *const *got, burn_value *const 
     for (uint32_t j = 0; j < eval_outputs(t->def, t->sample->attrs); j++) {
         const eval_value *g = eval_of(got[j]);
         const eval_value *w = eval_of(wanted[j]);
-        double allowed = t->sample->tolerance * eval_epsilon(w->x.meta.dtype);
+        double allowed = t->sample->tolerance * burn_epsilon(w->x.meta.dtype);
         if (g->code != BURN_OK) {
             t->findings++;
             (void)printf("%s, sample \"%s\": decomposition failed: %s\n", t->def->name,

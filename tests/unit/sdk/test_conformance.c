@@ -79,7 +79,7 @@ static void tolerances_end_where_they_say(void **state)
     static const double epsilons[] = {0x1p-10, 0x1p-7, 0x1p-23, 0x1p-52};
     for (size_t i = 0; i < sizeof(dtypes); i++) {
         const double e = epsilons[i];
-        assert_true(conf_epsilon(dtypes[i]) == e);
+        assert_true(burn_epsilon(dtypes[i]) == e);
         assert_true(conf_close(1.0 + 2.0 * e, 1.0, 2.0, dtypes[i], 0.0));
         assert_false(conf_close(1.0 + 3.0 * e, 1.0, 2.0, dtypes[i], 0.0));
         assert_false(conf_close(1.0 - 3.0 * e, 1.0, 2.0, dtypes[i], 0.0));
