@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define BATCH               50
-#define SECONDS_PER_PROGRAM 60
+#define SECONDS_PER_PROGRAM 180 /* one takes a second with sanitizers, on a machine with time */
 #define MAX_TRIALS          400
 #define NO_DEVICE           2
 
@@ -28,6 +28,7 @@ typedef struct shared {
     uint64_t ops;
     uint64_t kept; /* stretches of steps, and those that could not be */
     uint64_t refused;
+    char where[80]; /* the run that it is at */
     char failure[800];
 } shared;
 
@@ -42,11 +43,15 @@ static const struct {
     {1, RUN_REPLAY}, {64, RUN_REPLAY},
 };
 
-static void tell(shared *to, const char *device, uint32_t window, int how, const char *text)
+static void begin(shared *to, const char *device, uint32_t window, int how)
 {
     static const char *const ways[] = {"", " checked", " replayed"};
-    (void)snprintf(to->failure, sizeof(to->failure), "%s, window %u%s: %s", device, window,
-                   ways[how], text);
+    (void)snprintf(to->where, sizeof(to->where), "%s, window %u%s", device, window, ways[how]);
+}
+
+static void tell(shared *to, const char *text)
+{
+    (void)snprintf(to->failure, sizeof(to->failure), "%s: %s", to->where, text);
 }
 
 /* 1 when everything agrees. */
@@ -55,22 +60,24 @@ static int try_on(const program *p, burn_device *device, const char *name, share
     static run checked;
     static run plain;
     char text[600];
+    begin(to, name, 1, RUN_CHECK);
     run_program(&checked, p, device, 1, RUN_CHECK);
     if (checked.failure[0] != '\0') {
-        tell(to, name, 1, RUN_CHECK, checked.failure);
+        tell(to, checked.failure);
         return 0;
     }
     for (uint32_t k = 0; k < COUNT_OF(modes); k++) {
+        begin(to, name, modes[k].window, modes[k].how);
         run_program(&plain, p, device, modes[k].window, modes[k].how);
         to->runs++;
         to->kept += plain.n_kept;
         to->refused += plain.n_refused;
         if (plain.failure[0] != '\0') {
-            tell(to, name, modes[k].window, modes[k].how, plain.failure);
+            tell(to, plain.failure);
             return 0;
         }
         if (!runs_agree(&checked, &plain, text, sizeof(text))) {
-            tell(to, name, modes[k].window, modes[k].how, text);
+            tell(to, text);
             return 0;
         }
     }
@@ -130,10 +137,9 @@ static int run_child(uint64_t first, uint64_t count, const uint8_t *dropped, int
         return 1;
     }
     if (WIFSIGNALED(status) && to->failure[0] == '\0') {
-        (void)snprintf(to->failure, sizeof(to->failure), "%s",
-                       WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)));
+        tell(to, WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)));
     } else if (status != 0 && to->failure[0] == '\0') {
-        (void)snprintf(to->failure, sizeof(to->failure), "it ended with status %d",
+        (void)snprintf(to->failure, sizeof(to->failure), "%s: it ended with status %d", to->where,
                        WEXITSTATUS(status));
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == NO_DEVICE ? NO_DEVICE : status != 0;
