@@ -154,8 +154,10 @@ static void test_a_group_that_is_refused(void **state)
         burn_tensor *z = burn_sub(y, sum);
         CHECK(z, -26, -20, -10);
         CHECK(sum, 28);
-        int waited = window == 64 || (window == 0 && k > 1);
-        assert_true(!waited || inject_count(INJECT_LAUNCH) > 0);
+        /* The plan that met the refusal goes on without the group. With a window of 64 the first
+         * round is a plan of its own: x is made in it. */
+        int is_tried = window == 64 ? k < 2 : window == 0 && k == 2;
+        assert_int_equal(inject_count(INJECT_LAUNCH) > 0, is_tried);
         inject_fail(INJECT_LAUNCH, 0, 0, BURN_OK);
         burn_scope_end();
     }
