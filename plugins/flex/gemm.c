@@ -4,12 +4,14 @@
  *
  * Owns how a call becomes products: batches are broadcast, leading dims that lie evenly are merged
  * into the rows of one product, operands are read in place whatever their strides. f32 goes to
- * gemm_driver.c; f16 and bf16 are widened to f32 first; f64 and integers take plain loops over wide
- * copies (integers wrap). A bias is where the sum starts. To add a dtype: a row and its loop.
+ * gemm_driver.c, f64 to gemm_f64.c; f16 and bf16 are widened to f32 first; integers take plain
+ * loops over wide copies, and wrap. A bias is where the sum starts. To add a dtype: a row and its
+ * loop.
  */
 #include "gemm.h"
 
 #include "gemm_blas.h"
+#include "gemm_f64.h"
 #include "gemm_wide.h"
 #include "nn.h"
 #include "rows.h"
@@ -380,27 +382,64 @@ static int32_t launch_candidate(const burn_call *call)
     return BURN_OK;
 }
 
-static int32_t prepare_candidate_f64(const burn_call *call, burn_prepared *out)
+/* ---- f64 ------------------------------------------------------------------------------------- */
+
+/* The batch's own arrays are read as floats: only distances are taken from them. */
+static flex_gemm_f64 item_f64(const batch *p, int64_t item)
+{
+    flex_gemm_f64 one = {.g = batch_item(p, item)};
+    one.a = (const double *)(const void *)p->g.a + (one.g.a - p->g.a);
+    one.b = (const double *)(const void *)p->g.b + (one.g.b - p->g.b);
+    one.c = (double *)(void *)p->g.c + (one.g.c - p->g.c);
+    one.init = (const double *)(const void *)p->g.init;
+    return one;
+}
+
+static int32_t prepare_f64(const burn_call *call, burn_prepared *out)
 {
     batch p;
     make_batch(call, &p);
     out->flops = (uint64_t)(2 * p.count * p.g.m * p.g.n * p.g.k);
-    return flex_wide_prepare(call, out);
+    return flex_want_workspace(out, flex_gemm_f64_bytes(p.g.n, p.g.k, flex_thread_count()));
+}
+
+static void run_item_f64(void *ctx, int64_t item, uint32_t slot)
+{
+    const item_job *job = ctx;
+    flex_gemm_f64 one = item_f64(job->p, item);
+    flex_gemm_f64_run(&one, job->memory + slot * job->bytes, 1);
+}
+
+static int32_t launch_f64(const burn_call *call)
+{
+    batch p;
+    make_batch(call, &p);
+    void *memory = flex_workspace(call);
+    if (memory == NULL) {
+        return flex_fail(call->err, BURN_E_INTERNAL, "matmul: the call has no workspace");
+    }
+    if (by_items(&p)) {
+        item_job job = {&p, memory, flex_gemm_f64_bytes(p.g.n, p.g.k, 1)};
+        int64_t work = p.count * p.g.m * p.g.n * p.g.k;
+        flex_share(p.count, work < FLEX_GRAIN ? 1 : flex_slots(p.count), run_item_f64, &job);
+        return BURN_OK;
+    }
+    for (int64_t i = 0; i < p.count; i++) {
+        flex_gemm_f64 one = item_f64(&p, i);
+        flex_gemm_f64_run(&one, memory, flex_thread_count());
+    }
+    return BURN_OK;
 }
 
 static int32_t launch_candidate_f64(const burn_call *call)
 {
     batch p;
-    make_batch(call, &p); /* its arrays are read as floats: only distances are taken from them */
+    make_batch(call, &p);
     if (!flex_blas_takes(&p.g)) {
-        return flex_wide_launch(call);
+        return launch_f64(call);
     }
     for (int64_t i = 0; i < p.count; i++) {
-        flex_blas_f64 one = {.g = batch_item(&p, i)};
-        one.a = (const double *)flex_in(call, 0)->data + (one.g.a - p.g.a);
-        one.b = (const double *)flex_in(call, 1)->data + (one.g.b - p.g.b);
-        one.c = (double *)flex_out(call, 0)->data + (one.g.c - p.g.c);
-        one.init = (const double *)(const void *)p.g.init;
+        flex_gemm_f64 one = item_f64(&p, i);
         flex_blas_product_f64(&one);
     }
     return BURN_OK;
@@ -409,7 +448,6 @@ static int32_t launch_candidate_f64(const burn_call *call)
 #define F32_SET BURN_BIT(F32)
 #define F64_SET BURN_BIT(F64)
 #define HALF_SET (BURN_BIT(F16) | BURN_BIT(BF16))
-#define WIDE_SET (BURN_BIT(F64) | BURN_SET_INT)
 #define DENSE BURN_LAYOUT_CONTIGUOUS
 
 #define MATMUL_SLOTS(set)                                                                          \
@@ -425,7 +463,7 @@ static int32_t launch_candidate_f64(const burn_call *call)
 
 static const burn_slot matmul_f32[] = MATMUL_SLOTS(F32_SET);
 static const burn_slot matmul_half[] = MATMUL_SLOTS(HALF_SET);
-static const burn_slot matmul_wide[] = MATMUL_SLOTS(WIDE_SET);
+static const burn_slot matmul_wide[] = MATMUL_SLOTS(BURN_SET_INT);
 static const burn_slot matmul_blas[] = {
     FLEX_SLOT(F32_SET, DENSE, 0, 0),
     FLEX_SLOT(F32_SET, DENSE, 1, 0),
@@ -435,7 +473,7 @@ static const burn_slot matmul_f64[] = MATMUL_SLOTS(F64_SET);
 static const burn_slot linear_f64[] = LINEAR_SLOTS(F64_SET);
 static const burn_slot linear_f32[] = LINEAR_SLOTS(F32_SET);
 static const burn_slot linear_half[] = LINEAR_SLOTS(HALF_SET);
-static const burn_slot linear_wide[] = LINEAR_SLOTS(WIDE_SET);
+static const burn_slot linear_wide[] = LINEAR_SLOTS(BURN_SET_INT);
 
 /* A fused program may begin with it. */
 #define TAKES_MORE BURN_ROW_EPILOGUE
@@ -451,8 +489,10 @@ const burn_row flex_rows_gemm[] = {
                       prepare_f32, launch_f32),
     FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f32, "flex.matmul.f32.blas", check_candidate,
                        prepare_f32, launch_candidate),
+    FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f64, TAKES_MORE | BURN_ROW_TUNABLE, "flex.matmul.f64",
+                      prepare_f64, launch_f64),
     FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f64, "flex.matmul.f64.blas", check_candidate,
-                       prepare_candidate_f64, launch_candidate_f64),
+                       prepare_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_half, TAKES_MORE, "flex.matmul.half",
                       prepare_half, launch_half),
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_wide, TAKES_MORE | BURN_ROW_TUNABLE,
@@ -461,8 +501,10 @@ const burn_row flex_rows_gemm[] = {
                       prepare_f32, launch_f32),
     FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f32, "flex.linear.f32.blas", check_candidate,
                        prepare_f32, launch_candidate),
+    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_f64, TAKES_MORE | BURN_ROW_TUNABLE, "flex.linear.f64",
+                      prepare_f64, launch_f64),
     FLEX_ROW_CANDIDATE(BURN_OP_LINEAR, linear_f64, "flex.linear.f64.blas", check_candidate,
-                       prepare_candidate_f64, launch_candidate_f64),
+                       prepare_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, TAKES_MORE, "flex.linear.half",
                       prepare_half, launch_half),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, TAKES_MORE | BURN_ROW_TUNABLE,

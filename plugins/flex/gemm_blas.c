@@ -171,7 +171,7 @@ void flex_blas_product(const flex_gemm *g)
 
 static void rows_range_f64(void *ctx, int64_t begin, int64_t end)
 {
-    const flex_blas_f64 *p = ctx;
+    const flex_gemm_f64 *p = ctx;
     const flex_gemm *g = &p->g;
     form f = form_of(g, end - begin, g->n);
     double *c = p->c + begin * g->crs;
@@ -183,8 +183,8 @@ static void rows_range_f64(void *ctx, int64_t begin, int64_t end)
           leading(g->crs, g->n));
 }
 
-void flex_blas_product_f64(const flex_blas_f64 *p)
+void flex_blas_product_f64(const flex_gemm_f64 *p)
 {
-    flex_blas_f64 copy = *p;
+    flex_gemm_f64 copy = *p;
     flex_ranges(p->g.m, BLOCK_ROWS, rows_range_f64, &copy);
 }

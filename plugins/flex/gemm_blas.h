@@ -9,7 +9,7 @@
 #ifndef BURN_PLUGINS_FLEX_GEMM_BLAS_H
 #define BURN_PLUGINS_FLEX_GEMM_BLAS_H
 
-#include "gemm.h"
+#include "gemm_f64.h"
 
 #include <burn/status.h>
 
@@ -26,14 +26,7 @@ void flex_blas_product(const flex_gemm *g);
 /* The same on the calling thread alone. */
 void flex_blas_serial(const flex_gemm *g);
 
-/* The same for f64: m, n, k and the strides are those of `g`, the arrays are given apart. */
-typedef struct flex_blas_f64 {
-    flex_gemm g;
-    const double *a;
-    const double *b;
-    double *c;
-    const double *init; /* one for each column, or NULL */
-} flex_blas_f64;
-void flex_blas_product_f64(const flex_blas_f64 *p);
+/* As flex_blas_product, for f64. */
+void flex_blas_product_f64(const flex_gemm_f64 *p);
 
 #endif /* BURN_PLUGINS_FLEX_GEMM_BLAS_H */

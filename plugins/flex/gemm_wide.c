@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * gemm_wide.c - plain matrix products for f64 and the integers.
+ * gemm_wide.c - plain matrix products for the integers.
  *
- * Owns two loops over rows of the output: each row is summed in a wide scratch row, k in order, so
- * results do not depend on threads. The right operand is widened once per matrix. f64 is not fused.
- * To add a dtype: a case in widen_u64 and narrow_u64.
+ * Owns a loop over rows of the output: each row is summed in a wide scratch row. The right operand
+ * is widened once per matrix. To add a dtype: a line in FOREACH_INT.
  */
 #include "gemm_wide.h"
 
@@ -100,31 +99,8 @@ static void copy_right(const wide *w)
     for (int64_t k = 0; k < w->k; k++) {
         for (int64_t j = 0; j < w->n; j++) {
             int64_t from = w->y_offset + k * rs + j * cs;
-            if (y->dtype == BURN_F64) {
-                ((double *)(void *)w->copy)[k * ld + j] = ((const double *)y->data)[from];
-            } else {
-                ((uint64_t *)(void *)w->copy)[k * ld + j] = widen_u64(y->data, from, y->dtype);
-            }
+            ((uint64_t *)(void *)w->copy)[k * ld + j] = widen_u64(y->data, from, y->dtype);
         }
-    }
-}
-
-static void row_f64(const wide *w, int64_t x0, int64_t xs, double *line, double *out)
-{
-    const double *x = (const double *)w->x->data + x0;
-    const double *right = (const double *)(const void *)w->copy;
-    const double *bias = w->bias != NULL ? w->bias->data : NULL;
-    int64_t ld = flex_round_up(w->n, 8);
-    memset(line, 0, (size_t)w->n * sizeof(double));
-    for (int64_t k = 0; k < w->k; k++) {
-        double a = x[k * xs];
-        const double *b = right + k * ld;
-        for (int64_t j = 0; j < w->n; j++) {
-            line[j] += a * b[j];
-        }
-    }
-    for (int64_t j = 0; j < w->n; j++) {
-        out[j] = bias != NULL ? bias[j] + line[j] : line[j];
     }
 }
 
@@ -154,13 +130,9 @@ static void one_row(void *ctx, int64_t i, uint32_t slot)
     const burn_operand *x = w->x;
     int64_t x0 = w->x_offset + (x->rank > 1 ? i * x->strides[x->rank - 2] : 0);
     int64_t xs = x->strides[x->rank - 1];
-    void *line = w->lines + slot * line_bytes(w);
+    uint64_t *line = (uint64_t *)(void *)(w->lines + slot * line_bytes(w));
     int64_t out0 = (w->row0 + i) * w->n;
-    if (x->dtype == BURN_F64) {
-        row_f64(w, x0, xs, line, (double *)w->z->data + out0);
-    } else {
-        row_u64(w, x0, xs, line, out0);
-    }
+    row_u64(w, x0, xs, line, out0);
 }
 
 /* Strides of an operand over the output's batch axes. */

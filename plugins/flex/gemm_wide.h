@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * gemm_wide.h - matmul and linear in 64 bits, behind the rows for f64 and the integers.
+ * gemm_wide.h - matmul and linear in 64 bits, behind the rows for the integers.
  *
  * Owns the two callbacks of those rows (gemm.c lists them). The workspace holds dense wide copies
- * of the right operand; f64 adds in f64, integers in 64 bits modulo 2^64 and are cut to their
- * width, which wraps as the narrow arithmetic would.
+ * of the right operand; integers add in 64 bits modulo 2^64 and are cut to their width, which wraps
+ * as the narrow arithmetic would.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_WIDE_H
 #define BURN_PLUGINS_FLEX_GEMM_WIDE_H
