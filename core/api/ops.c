@@ -36,7 +36,8 @@ burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs, bur
     const burni_op *found = burni_op_find(op);
     burn_tensor *out = NULL;
     if (found->simple && thread != NULL && thread->capture == NULL &&
-        burni_emit_fast(thread, found, in, n_in, &out)) {
+        (burni_follow_plain(thread, found, in, n_in, &out) ||
+         burni_emit_fast(thread, found, in, n_in, &out))) {
         return out;
     }
     return burni_call_n(device, op, attrs, in, n_in, &out, 1);

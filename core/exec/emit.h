@@ -22,6 +22,12 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                     uint32_t n_in, burn_tensor **out);
 
+/* The shortest way of such an op, for tensors that nobody tracks: the call waits as a record that was
+ * the same the last time (follow.h). What their shapes and dtypes would be looked at for is compared
+ * with it at once. Answers as above. (follow.c) */
+int burni_follow_plain(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                       burn_tensor **out);
+
 /* Runs an op's decomposition in an inner scope; outputs are fresh handles of the outer scope. */
 int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *op,
                      const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,

@@ -13,7 +13,6 @@
 #include "exec/emit_private.h"
 #include "exec/follow.h"
 
-#include <stddef.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = 8 };
@@ -49,16 +48,6 @@ struct burni_again {
     unsigned char attrs[BURN_MAX_ATTRS];
 };
 
-_Static_assert(offsetof(burn_tensor, flags) == offsetof(burn_tensor, kind) + 3,
-               "kind, dtype, rank and flags are one word");
-
-static inline uint32_t head_of(const burn_tensor *t)
-{
-    uint32_t head;
-    memcpy(&head, &t->kind, sizeof(head));
-    return head;
-}
-
 /* A head without the flags that say nothing of the call: a moved handle is no earlier call's. */
 static uint32_t plain_head(const burn_tensor *t)
 {
@@ -67,7 +56,7 @@ static uint32_t plain_head(const burn_tensor *t)
     copy.dtype = t->dtype;
     copy.rank = t->rank;
     copy.flags = t->flags & BURNI_CONTIGUOUS;
-    return head_of(&copy);
+    return burni_handle_head(&copy);
 }
 
 /* Where a call is remembered: another one of the same place takes it over. */
@@ -106,7 +95,8 @@ static inline int same_input(const remembered *r, const burn_tensor *t)
     if (t == NULL) {
         return r->head == 0;
     }
-    return head_of(t) == r->head && t->cause == NULL && same_sizes(t->rank, t->dims, r->dims) &&
+    return burni_handle_head(t) == r->head && t->cause == NULL &&
+           same_sizes(t->rank, t->dims, r->dims) &&
            ((t->flags & BURNI_CONTIGUOUS) != 0 || same_sizes(t->rank, t->strides, r->strides));
 }
 
@@ -208,7 +198,7 @@ static int make_outputs(burni_thread *thread, const burni_again *a, burn_device 
         burn_tensor *t = burni_handle_new(thread, 1);
         int made = t != NULL;
         if (made) {
-            memcpy(&t->kind, &r->head, sizeof(r->head));
+            burni_handle_set_head(t, r->head);
             t->device = device;
             t->numel = r->numel;
             memcpy(t->dims, r->dims, sizeof(r->dims));
@@ -302,7 +292,8 @@ static int follow(burni_stream *stream, const burni_again *a, const burni_emissi
     if (!burni_follows(stream)) {
         return 0;
     }
-    burni_form form = {a->op, a->resolved, a->form, 0, a->n_in, a->n_out, e->in, e->out, NULL};
+    burni_form form = {a->op, a->resolved, a->form, 0, a->n_in, a->n_out, e->in, e->out, NULL,
+                       0, 0};
     return burni_follow(stream, &form);
 }
 

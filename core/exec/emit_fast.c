@@ -368,7 +368,8 @@ int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const
         }
     }
     if (burni_follows(stream)) {
-        burni_form form = {op, fast->resolved, fast->key, n, n_in, 1, in, &t, immediates};
+        burni_form form = {op, fast->resolved, fast->key, n, n_in, 1, in, &t, immediates,
+                           fast->immediates == 0 && n_in <= 2, 0};
         if (burni_follow(stream, &form)) {
             out[0] = t;
             return 1;

@@ -10,6 +10,7 @@
  */
 #include "exec/follow.h"
 
+#include "exec/emit.h"
 #include "exec/lock.h"
 #include "exec/origin.h"
 
@@ -106,17 +107,10 @@ static inline int take_outputs(burni_stream *stream, burni_sequence *q, burni_re
 }
 
 /* It waits, and fits. */
-static inline void keep(burni_stream *stream, const burni_thread *me, burni_record *r,
-                        const burni_form *call)
+static inline void keep(burni_stream *stream, const burni_thread *me, burni_record *r)
 {
     burni_sequence *q = stream->sequence;
     burni_record_take(stream, r);
-    if (__builtin_expect(r->launch.resolved != call->resolved, 0)) {
-        r->changed = ++stream->changes;
-        burni_resolved_let_go(r->launch.resolved);
-        burni_resolved_hold(call->resolved);
-        r->launch.resolved = call->resolved;
-    }
     r->launch.tag = me->tag;
     r->launch.origin = burni_origin_ref(me->origin);
     r->done = 0;
@@ -129,6 +123,25 @@ static inline void keep(burni_stream *stream, const burni_thread *me, burni_reco
     stream->records[stream->n_records++] = r;
     stream->tail = r;
     stream->expected = r->follow;
+}
+
+/* What only the call's own way of emission knows. */
+static inline void learn(burni_stream *stream, burni_record *r, const burni_form *call)
+{
+    if (__builtin_expect(r->launch.resolved != call->resolved, 0)) {
+        r->changed = ++stream->changes;
+        burni_resolved_let_go(r->launch.resolved);
+        burni_resolved_hold(call->resolved);
+        r->launch.resolved = call->resolved;
+    }
+    r->plain[0] = 0;
+    if (call->is_plain) {
+        r->plain[0] = burni_handle_head(call->in[0]);
+        r->plain[1] = burni_handle_head(call->in[call->n_in - 1]);
+        r->plain_out = burni_handle_head(call->out[0]);
+        r->plain_rows = stream->resolver.rows_version;
+        r->plain_bytes = call->out[0]->storage->bytes;
+    }
 }
 
 int burni_follow(burni_stream *stream, const burni_form *call)
@@ -145,7 +158,8 @@ int burni_follow(burni_stream *stream, const burni_form *call)
     int fits = is_this(q, r, call) && take_inputs(stream, q, r, call) &&
                take_outputs(stream, q, r, call);
     if (__builtin_expect(fits, 1)) {
-        keep(stream, me, r, call);
+        keep(stream, me, r);
+        learn(stream, r, call);
     }
     if (locked) {
         burni_unlock_as_owner(stream, me, locked);
@@ -158,6 +172,128 @@ int burni_follow(burni_stream *stream, const burni_form *call)
     if (!deferred) {
         me->open_sequences |= UINT64_C(1) << stream->device->index;
     }
+    return 1;
+}
+
+/* ---- plain calls ----------------------------------------------------------------------------- */
+
+static inline int same_dims(const burn_tensor *a, const burn_tensor *b)
+{
+    uint32_t d = 0;
+    while (d < a->rank && a->dims[d] == b->dims[d]) {
+        d++;
+    }
+    return d == a->rank;
+}
+
+/* Is it the call that the record was learnt from, but for sizes that agree with it and memory? */
+static inline int is_plain_call(const burni_stream *stream, const burni_record *r,
+                                const burni_op *op, burn_tensor *const *in, uint32_t n_in)
+{
+    const burni_sequence *q = stream->sequence;
+    const burn_tensor *x = in[0];
+    const burn_tensor *y = in[n_in - 1];
+    uint32_t rows = atomic_load_explicit(&stream->device->rows_version, memory_order_relaxed);
+    if (r->plain[0] != burni_handle_head(x) || r->launch.op != op || r->launch.n_in != n_in ||
+        r->launch.extent != x->numel || r->plain_rows != rows || r->place == 0 ||
+        r->before != q->chain || q->length >= BURNI_MAX_WINDOW ||
+        q->n_slots + n_in + 1 > BURNI_SLOTS) {
+        return 0;
+    }
+    return n_in == 1 || (y->device == x->device && r->plain[1] == burni_handle_head(y) &&
+                         y->cause == NULL && y->node == NULL && same_dims(x, y));
+}
+
+/* Holds one input, as take_inputs does. */
+static inline int take_plain(burni_stream *stream, burni_sequence *q, burni_record *r,
+                             const burn_tensor *t, uint32_t i)
+{
+    burni_storage *s = t->storage;
+    const burni_stream *writer = s->writer;
+    burn_operand *o = &r->launch.operands[i];
+    if (__builtin_expect(t->offset != 0 || o->offset != 0, 0)) {
+        return 0;
+    }
+    if ((writer != stream && writer != NULL) || burni_sequence_slot_of(q, s) != r->slots[i]) {
+        return 0;
+    }
+    r->launch.storages[i] = s;
+    burni_slot_hold(&q->slots[r->slots[i]], 0);
+    return 1;
+}
+
+static inline burn_tensor *take_plain_output(burni_stream *stream, burni_thread *me,
+                                             burni_record *r, const burn_tensor *lead,
+                                             uint32_t n_in)
+{
+    burni_sequence *q = stream->sequence;
+    burn_tensor *t = r->slots[n_in] == q->n_slots
+                         ? burni_result_new(me, lead->device, stream->device, r->plain_bytes)
+                         : NULL;
+    if (__builtin_expect(t == NULL, 0)) {
+        let_go(q, r, n_in);
+        return NULL;
+    }
+    burni_handle_set_head(t, r->plain_out);
+    t->numel = lead->numel;
+    for (uint32_t d = 0; d < lead->rank; d++) {
+        t->dims[d] = lead->dims[d];
+        t->strides[d] = lead->strides[d];
+    }
+    take_output(stream, q, t->storage, &r->launch.storages[n_in]);
+    keep(stream, me, r);
+    return t;
+}
+
+/* The lock is held. */
+static inline burn_tensor *follow_plain(burni_stream *stream, burni_thread *me, const burni_op *op,
+                                        burn_tensor *const *in, uint32_t n_in)
+{
+    burni_sequence *q = stream->sequence;
+    burni_record *r = stream->expected;
+    if (!is_plain_call(stream, r, op, in, n_in) || !take_plain(stream, q, r, in[0], 0)) {
+        return NULL;
+    }
+    if (n_in == 2 && !take_plain(stream, q, r, in[1], 1)) {
+        let_go(q, r, 1);
+        return NULL;
+    }
+    return take_plain_output(stream, me, r, in[0], n_in);
+}
+
+int burni_follow_plain(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                       burn_tensor **out)
+{
+    if (n_in - 1 > 1 || in[0] == NULL || in[n_in - 1] == NULL || me->watch != 0 ||
+        me->direct != NULL) {
+        return 0;
+    }
+    const burn_tensor *x = in[0];
+    if (x->kind != BURN_TENSOR || x->cause != NULL || x->node != NULL) {
+        return 0;
+    }
+    burni_stream *stream = me->streams[x->device->core->index];
+    if (stream == NULL || !burni_follows(stream)) {
+        return 0;
+    }
+    uint32_t deferred = stream->defers;
+    if (!deferred && stream->sequence->length > 0) {
+        return 0;
+    }
+    stream->defers = 1;
+    int locked = burni_lock_as_owner(stream, me);
+    burn_tensor *t = follow_plain(stream, me, op, in, n_in);
+    if (locked) {
+        burni_unlock_as_owner(stream, me, locked);
+    }
+    if (t == NULL) {
+        stream->defers = deferred;
+        return 0;
+    }
+    if (!deferred) {
+        me->open_sequences |= UINT64_C(1) << stream->device->index;
+    }
+    *out = t;
     return 1;
 }
 

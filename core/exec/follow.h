@@ -25,6 +25,8 @@ typedef struct burni_form {
     burn_tensor *const *in;
     burn_tensor *const *out;
     const uint64_t (*immediates)[2]; /* of the inputs that are scalars; NULL: none is */
+    uint32_t is_plain; /* one or two tensors of one shape, which the result has as well */
+    uint32_t zero;
 } burni_form;
 
 /* 1: the call waits as the record that was expected. 0: that is not what it is; nothing is done. */

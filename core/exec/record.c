@@ -276,6 +276,7 @@ static void note_link(burni_record *r, const burni_sequence *q, uint64_t before)
 {
     r->chain = q->chain;
     r->before = before;
+    r->plain[0] = 0;
     r->n_fresh = q->n_fresh;
     for (uint32_t i = 0; i < BURNI_FRESH; i++) {
         r->fresh[i] = q->fresh[i];

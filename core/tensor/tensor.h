@@ -17,6 +17,8 @@
 #include <burn/op_def.h>
 #include <burn/tensor.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
 
 struct burni_device;
 struct burni_stream;
@@ -339,6 +341,20 @@ static inline void burni_handle_meta(const burn_tensor *t, burn_meta *meta)
     for (uint32_t i = 0; i < t->rank; i++) {
         meta->dims[i] = t->dims[i];
     }
+}
+
+/* Kind, dtype, rank and flags of a handle, as one number. */
+static inline uint32_t burni_handle_head(const burn_tensor *t)
+{
+    uint32_t head;
+    _Static_assert(offsetof(burn_tensor, flags) == offsetof(burn_tensor, kind) + 3, "one word");
+    memcpy(&head, &t->kind, sizeof(head));
+    return head;
+}
+
+static inline void burni_handle_set_head(burn_tensor *t, uint32_t head)
+{
+    memcpy(&t->kind, &head, sizeof(head));
 }
 
 /* Fills dense strides, numel and the contiguous flag from dtype, rank and dims. */
