@@ -29,15 +29,15 @@ burn_tensor *burni_call_n(burn_device *device, uint64_t op, const void *attrs,
     return out[0];
 }
 
-burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs, burn_tensor *const *in,
+/* Apart, since all functions of ops would contain it. */
+__attribute__((noinline)) burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs, burn_tensor *const *in,
                         uint32_t n_in)
 {
     burni_thread *thread = burni_thread_current;
-    const burni_op *found = burni_op_find(op);
+    const burni_op *found = burni_op_find_quick(op);
     burn_tensor *out = NULL;
     if (found->simple && thread != NULL && thread->capture == NULL &&
-        (burni_follow_plain(thread, found, in, n_in, &out) ||
-         burni_emit_fast(thread, found, in, n_in, &out))) {
+        burni_emit_fast(thread, found, in, n_in, &out)) {
         return out;
     }
     return burni_call_n(device, op, attrs, in, n_in, &out, 1);

@@ -18,15 +18,10 @@ int32_t burni_emit(burni_thread *thread, burn_device *device, const burni_op *op
                    burn_tensor **out, uint32_t n_out);
 
 /* The short way of a `simple` op by itself, which no capture sees: dense operands of one shape,
- * scalars. 1 when it did the call; 0: nothing was done. (emit_fast.c) */
+ * scalars. 1 when it did the call; 0: nothing was done. The shortest way first, for tensors that
+ * nobody tracks: the call is a record that was the same the last time. (follow.c, emit_fast.c) */
 int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                     uint32_t n_in, burn_tensor **out);
-
-/* The shortest way of such an op, for tensors that nobody tracks: the call waits as a record that was
- * the same the last time (follow.h). What their shapes and dtypes would be looked at for is compared
- * with it at once. Answers as above. (follow.c) */
-int burni_follow_plain(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
-                       burn_tensor **out);
 
 /* Runs an op's decomposition in an inner scope; outputs are fresh handles of the outer scope. */
 int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *op,

@@ -327,8 +327,8 @@ __attribute__((noinline)) static int32_t append(burni_stream *stream, const burn
     return burni_stream_append(stream, &launch, NULL);
 }
 
-int burni_emit_fast(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
-                    burn_tensor **out)
+int burni_emit_dense(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                     uint32_t n_in, burn_tensor **out)
 {
     uint64_t key = 0;
     int tracked = 0;

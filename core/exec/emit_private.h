@@ -42,6 +42,10 @@ typedef struct burni_operands {
 /* Describes the operands; pointwise ones are broadcast and coalesced. (describe.c) */
 void burni_describe(burni_emission *e, burni_operands *ops);
 
+/* What burni_emit_fast does where no record is followed at once. (emit_fast.c) */
+int burni_emit_dense(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
+                     uint32_t n_in, burn_tensor **out);
+
 /* The short way of other ops: a call that equals an earlier one in shapes, dtypes and attributes.
  * `e` has its thread, op, attributes and operands. 1 when it did the call; 0: nothing was done, and
  * the outputs are NULL. (emit_again.c) */

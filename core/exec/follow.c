@@ -10,7 +10,7 @@
  */
 #include "exec/follow.h"
 
-#include "exec/emit.h"
+#include "exec/emit_private.h"
 #include "exec/lock.h"
 #include "exec/origin.h"
 
@@ -261,24 +261,23 @@ static inline burn_tensor *follow_plain(burni_stream *stream, burni_thread *me, 
     return take_plain_output(stream, me, r, in[0], n_in);
 }
 
-int burni_follow_plain(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
-                       burn_tensor **out)
+/* Where anything is unusual the call is left to the next way, which asks all of it again. */
+int burni_emit_fast(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                    burn_tensor **out)
 {
     if (n_in - 1 > 1 || in[0] == NULL || in[n_in - 1] == NULL || me->watch != 0 ||
         me->direct != NULL) {
-        return 0;
+        return burni_emit_dense(me, op, in, n_in, out);
     }
     const burn_tensor *x = in[0];
     if (x->kind != BURN_TENSOR || x->cause != NULL || x->node != NULL) {
-        return 0;
+        return burni_emit_dense(me, op, in, n_in, out);
     }
     burni_stream *stream = me->streams[x->device->core->index];
-    if (stream == NULL || !burni_follows(stream)) {
-        return 0;
-    }
-    uint32_t deferred = stream->defers;
-    if (!deferred && stream->sequence->length > 0) {
-        return 0;
+    uint32_t deferred = stream != NULL ? stream->defers : 0;
+    if (stream == NULL || !burni_follows(stream) ||
+        (!deferred && stream->sequence->length > 0)) {
+        return burni_emit_dense(me, op, in, n_in, out);
     }
     stream->defers = 1;
     int locked = burni_lock_as_owner(stream, me);
@@ -286,9 +285,9 @@ int burni_follow_plain(burni_thread *me, const burni_op *op, burn_tensor *const 
     if (locked) {
         burni_unlock_as_owner(stream, me, locked);
     }
-    if (t == NULL) {
+    if (__builtin_expect(t == NULL, 0)) {
         stream->defers = deferred;
-        return 0;
+        return burni_emit_dense(me, op, in, n_in, out);
     }
     if (!deferred) {
         me->open_sequences |= UINT64_C(1) << stream->device->index;

@@ -641,11 +641,11 @@ static void part_places(const burni_batch *batch, const burni_group *g)
 /* As burni_record_done for each member. */
 static void done(const burni_batch *batch, const burni_group *g)
 {
-    for (uint32_t k = 0; k < g->n_members; k++) {
+    for (uint32_t k = 0; k < g->n_members && !batch->is_whole; k++) {
         burni_record_ran(batch->records[g->members[k].record]);
     }
-    for (uint32_t k = 0; k < g->n_uses; k++) {
-        const burni_group_use *use = &g->uses[k];
+    const burni_group_use *end = g->uses + g->n_uses;
+    for (const burni_group_use *use = g->uses; use < end; use++) {
         if (use->inner && batch->keeps_inner) {
             continue;
         }

@@ -62,7 +62,7 @@ static void recycle(burni_stream *stream, burni_record *r)
 
 static burni_record **set_of(burni_stream *stream, uint64_t chain)
 {
-    return stream->spent[chain % BURNI_SPENT_SETS];
+    return &stream->spent[chain % BURNI_SPENT_SETS * BURNI_SPENT_WAYS];
 }
 
 /* It may serve again as the same link of a sequence, most of which is in it already: it keeps its

@@ -45,6 +45,7 @@ typedef struct burni_batch {
     uint32_t checks; /* some have notes (check.h): no input is overwritten, nothing has a place */
     uint32_t keeps_inner; /* storages of what never leaves a group stay (rebind.h) */
     uint64_t changed; /* of the records, the latest */
+    uint64_t is_whole; /* all will have run: who runs them says so of each (burni_record_ran) */
 } burni_batch;
 
 /* A record of a launch that was just added to the stream's sequence, with the slots that it got;
@@ -95,7 +96,7 @@ static inline void burni_slot_let_go(burni_slot *slot, uint32_t uses, uint32_t w
 /* `place` counts from 1 on. */
 static inline burni_record **burni_spent_at(burni_stream *stream, uint32_t place)
 {
-    return &stream->spent[(place - 1) / BURNI_SPENT_WAYS][(place - 1) % BURNI_SPENT_WAYS];
+    return &stream->spent[place - 1];
 }
 
 /* It is not needed now, and may serve again: where it was before, or where there is room. */

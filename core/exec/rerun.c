@@ -134,7 +134,7 @@ static int32_t patch_scalars(const burn_replay *r, burn_err *err)
 static burni_batch batch_of(const burn_replay *r, uint32_t from, uint32_t n)
 {
     burni_batch batch = {r->records + from, r->sequence->slots, n, r->sequence->n_slots,
-                         r->checks, r->is_quick, 0};
+                         r->checks, r->is_quick, 0, 0};
     return batch;
 }
 

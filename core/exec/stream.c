@@ -205,18 +205,22 @@ static int run_without(burni_stream *stream, burni_batch *batch, const burni_sto
 }
 
 /* All records, when there is a plan that needs each of them: the way of a loop. */
-static int run_whole(burni_stream *stream, const burni_batch *batch, const uint8_t *alive)
+static int run_whole(burni_stream *stream, burni_batch *batch, const uint8_t *alive)
 {
     burni_plan *plan = burni_plan_of_all(stream, batch, alive);
     if (plan == NULL) {
         return 0;
     }
     burni_dry_calls(stream, batch->n);
+    batch->is_whole = 1;
     (void)burni_plan_run(stream, batch, plan);
-    for (uint32_t i = 0; i < batch->n; i++) {
-        burni_record_free(stream, batch->records[i]);
+    uint32_t n = batch->n;
+    for (uint32_t i = 0; i < n; i++) {
+        burni_record *r = stream->records[i];
+        burni_record_ran(r);
+        burni_record_free(stream, r);
     }
-    burni_stream_passed(stream, batch->n);
+    burni_stream_passed(stream, n);
     stream->n_records = 0;
     stream->checks = 0;
     return 1;
@@ -230,7 +234,7 @@ static void run_records(burni_stream *stream, uint32_t count, int may_plan,
     uint8_t alive[BURNI_MAX_WINDOW];
     uint8_t needed[BURNI_MAX_WINDOW];
     burni_batch batch = {stream->records, stream->sequence->slots, stream->n_records,
-                         stream->sequence->n_slots, stream->checks, 0, 0};
+                         stream->sequence->n_slots, stream->checks, 0, 0, 0};
     batch.changed = burni_records_alive(&batch, alive);
     if (count == batch.n && target == NULL && run_whole(stream, &batch, alive)) {
         return;
@@ -279,11 +283,14 @@ void burni_stream_cut_for(burni_stream *stream, const burni_storage *target)
     if (is_cut(stream)) {
         return;
     }
-    drain(stream, is_mine(stream) ? target : NULL);
-    if (stream->sequence == NULL || !is_mine(stream) || burni_fallback_runs(stream)) {
+    if (!is_mine(stream) || stream->sequence == NULL || burni_fallback_runs(stream)) {
+        drain(stream, is_mine(stream) ? target : NULL);
         return;
     }
     int locked = burni_stream_lock(stream);
+    if (locked && stream->n_records > 0) {
+        run_records(stream, stream->n_records, 1, target);
+    }
     burni_sequence_cut(stream->sequence);
     if (__builtin_expect(stream->sequence->environment != burni_environment_on(), 0)) {
         burni_plans_learn(stream);

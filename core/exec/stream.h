@@ -101,7 +101,7 @@ typedef struct burni_stream {
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records[BURNI_RECORD_CLASSES];
     struct burni_again *again[BURNI_AGAIN]; /* emit_again.c */
-    burni_record *spent[BURNI_SPENT_SETS][BURNI_SPENT_WAYS]; /* by their chain; record.c */
+    burni_record *spent[BURNI_SPENT_SETS * BURNI_SPENT_WAYS]; /* by their chain; record.c */
     burni_record *expected; /* what the next call was the last time (follow.c), or NULL */
     burni_record *first;    /* the first one of the last sequence, or NULL */
     burni_record *tail;     /* the last one that was kept since the cut, or NULL */

@@ -25,13 +25,12 @@ static const burn_op_def *const core_defs[] = {
 };
 
 #define N_CORE    (sizeof(core_defs) / sizeof(core_defs[0]))
-#define SMALL_IDS 256u
 #define N_SLOTS   (2u * BURNI_MAX_OPS) /* of the table by hash: never more than half full */
 
 static burni_op *entries[BURNI_MAX_OPS];
 static _Atomic(burni_op *) by_hash[N_SLOTS]; /* the ops of extensions */
 static burni_op core_entries[N_CORE];
-static burni_op *by_small_id[SMALL_IDS];
+burni_op *_Atomic burni_op_small[BURNI_SMALL_IDS];
 static _Atomic uint32_t n_entries;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -93,8 +92,8 @@ static void add_core_ops(void)
         op->index = i;
         derive(op);
         entries[i] = op;
-        if (op->def.id < SMALL_IDS) {
-            by_small_id[op->def.id] = op;
+        if (op->def.id < BURNI_SMALL_IDS) {
+            atomic_store_explicit(&burni_op_small[op->def.id], op, memory_order_release);
         }
     }
     atomic_store(&n_entries, N_CORE);
@@ -110,8 +109,8 @@ static void ready(void)
 const burni_op *burni_op_find(uint64_t id)
 {
     ready();
-    if (id < SMALL_IDS) {
-        return by_small_id[id];
+    if (id < BURNI_SMALL_IDS) {
+        return atomic_load_explicit(&burni_op_small[id], memory_order_acquire);
     }
     /* Ids are hashes already. */
     for (uint32_t slot = (uint32_t)id % N_SLOTS;; slot = (slot + 1) % N_SLOTS) {

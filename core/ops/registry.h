@@ -12,6 +12,8 @@
 
 #include <burn/op_def.h>
 #include <burn/op_list.h>
+#include <stdatomic.h>
+#include <stddef.h>
 
 #define BURNI_MAX_OPS 1024
 
@@ -32,6 +34,17 @@ typedef struct burni_op {
 
 /* NULL when there is none. */
 const burni_op *burni_op_find(uint64_t id);
+/* The core's ops by their ids, which are small; all NULL until somebody asked for one. */
+#define BURNI_SMALL_IDS 256u
+extern burni_op *_Atomic burni_op_small[BURNI_SMALL_IDS];
+/* The same as burni_op_find, for a path that each call takes. */
+static inline const burni_op *burni_op_find_quick(uint64_t id)
+{
+    const burni_op *op = id < BURNI_SMALL_IDS ? atomic_load_explicit(&burni_op_small[id],
+                                                                     memory_order_acquire)
+                                              : NULL;
+    return __builtin_expect(op != NULL, 1) ? op : burni_op_find(id);
+}
 const burni_op *burni_op_find_name(const char *name);
 uint32_t burni_op_count(void);
 const burni_op *burni_op_at(uint32_t index);
