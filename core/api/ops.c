@@ -30,8 +30,9 @@ burn_tensor *burni_call_n(burn_device *device, uint64_t op, const void *attrs,
 }
 
 /* Apart, since all functions of ops would contain it. */
-__attribute__((noinline)) burn_tensor *burni_call(burn_device *device, uint64_t op, const void *attrs, burn_tensor *const *in,
-                        uint32_t n_in)
+__attribute__((noinline)) burn_tensor *burni_call(burn_device *device, uint64_t op,
+                                                  const void *attrs, burn_tensor *const *in,
+                                                  uint32_t n_in)
 {
     burni_thread *thread = burni_thread_current;
     const burni_op *found = burni_op_find_quick(op);

@@ -396,8 +396,10 @@ static int is_needed(const burni_record *r, int outside, uint8_t *wanted)
 uint64_t burni_records_alive(const burni_batch *batch, uint8_t *alive)
 {
     uint64_t changed = 0;
-    for (uint32_t k = 0; k < batch->n; k++) {
-        const burni_record *r = batch->records[k];
+    burni_record *const *records = batch->records;
+    uint32_t n = batch->n;
+    for (uint32_t k = 0; k < n; k++) {
+        const burni_record *r = records[k];
         const burni_storage *s = r->launch.storages[r->launch.n_in];
         changed = r->changed > changed ? r->changed : changed;
         if (__builtin_expect(r->launch.n_out == 1 && s != NULL, 1)) {

@@ -27,7 +27,7 @@ struct burni_record {
     uint64_t changed;    /* the stream's count when its sizes, views or row were written last */
     uint64_t age; /* of one that is left (unrun.h): burni_stream_age when it would have run */
     int64_t fresh[BURNI_FRESH];
-    uint32_t plain[2];    /* heads of its inputs where it is a plain call (follow.h); 0: it is not */
+    uint32_t plain[2];    /* heads of its inputs, where it is a plain call (follow.c); else 0 */
     uint32_t plain_out;   /* of its result */
     uint32_t plain_rows;  /* the device's rows, of which its own is one */
     uint64_t plain_bytes; /* of its result */

@@ -97,6 +97,59 @@ static void scalars_and_sizes__are_those_of_today(void **state)
     }
 }
 
+/* A plain call is compared with its record before anything else is looked at. In late rounds an
+ * operand differs in one thing. */
+static void a_plain_call__is_seen_to_be_another(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *x = count_up(dev, 2, DIMS(2, 3), 1);
+    burn_tensor *again = count_up(dev, 2, DIMS(2, 3), 1);
+    burn_tensor *turned = count_up(dev, 2, DIMS(3, 2), 1);
+    burn_tensor *flat = burn_reshape(x, 1, DIMS(6));
+    burn_tensor *whole = burn_cast(x, BURN_I32);
+    burn_tensor *leaf = burn_require_grad(ad, x);
+    assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+    for (int k = 0; k < 6 * ROUNDS; k++) {
+        int differs = k >= ROUNDS && k % 3 == 0 ? k / 3 % 6 : -1;
+        burn_tensor *in = differs == 1   ? flat
+                          : differs == 2 ? whole
+                          : differs == 3 ? leaf
+                                         : x;
+        burn_scope_begin();
+        burn_tensor *y = burn_abs(burn_mul(in, in));
+        burn_tensor *kept = differs == 4 ? burn_keep(y) : NULL;
+        burn_tensor *right = differs == 0   ? turned
+                             : differs == 5 ? whole
+                             : in == x      ? again
+                                            : in;
+        burn_tensor *z = burn_add(y, right);
+        if (window == 0 && k == ROUNDS - 1) {
+            assert_int_not_equal(my_stream()->records[0]->plain[0], 0);
+        }
+        if (differs == 0) {
+            check_failed(z, BURN_E_SHAPE, "add", NULL);
+        } else if (differs == 5) {
+            check_failed(z, BURN_E_DTYPE, "add", NULL);
+        } else {
+            check_shape(z, burn_rank(in), differs == 1 ? DIMS(6) : DIMS(2, 3));
+            assert_int_equal(burn_dtype_of(z), burn_dtype_of(in));
+            CHECK(burn_cast(z, BURN_F32), 2, 6, 12, 20, 30, 42);
+        }
+        if (differs == 3) {
+            burn_grads *grads = burn_backward(burn_sum(z, 0, NULL, 0), NULL, 0, &err);
+            assert_non_null(grads);
+            CHECK(burn_grads_get(grads, leaf), 3, 5, 7, 9, 11, 13);
+            burn_grads_free(grads);
+        }
+        if (kept != NULL) {
+            CHECK(kept, 1, 4, 9, 16, 25, 36);
+            burn_release(kept);
+        }
+        burn_scope_end();
+    }
+}
+
 /* A storage that dies and one that is made at its address are two. */
 static void values_that_come_and_go__have_places_of_their_own(void **state)
 {
@@ -181,6 +234,7 @@ int main(int argc, char **argv)
         CORE_TEST(another_offset__is_another_view),
         CORE_TEST(another_operand__is_another_sequence),
         CORE_TEST(scalars_and_sizes__are_those_of_today),
+        CORE_TEST(a_plain_call__is_seen_to_be_another),
         CORE_TEST(values_that_come_and_go__have_places_of_their_own),
         CORE_TEST(another_thread__drains_what_waits),
         CORE_TEST(a_replay__hands_out_fresh_results),
