@@ -6,7 +6,8 @@
  * another record since. Room for records is not given back (those of unusual size are never
  * expected), so a guess may be looked at, under the lock; it counts when the record waits among the
  * spent ones and the chain until now is the one that it was behind. Then the chain with it is the
- * one that it has: whatever went into the hash is compared here, directly or by the form.
+ * one that it has: whatever went into the hash is compared here, directly or by the form. Of plain
+ * calls the form is not even found out: what it would be found from is compared (burni_emit_fast).
  */
 #include "exec/follow.h"
 
@@ -261,18 +262,12 @@ static inline burn_tensor *follow_plain(burni_stream *stream, burni_thread *me, 
     return take_plain_output(stream, me, r, in[0], n_in);
 }
 
-/* Where anything is unusual the call is left to the next way, which asks all of it again. */
-int burni_emit_fast(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
-                    burn_tensor **out)
+/* Apart, so that other calls pay for nothing that it keeps in registers. */
+__attribute__((noinline)) static int emit_plain(burni_thread *me, const burni_op *op,
+                                                burn_tensor *const *in, uint32_t n_in,
+                                                burn_tensor **out)
 {
-    if (n_in - 1 > 1 || in[0] == NULL || in[n_in - 1] == NULL || me->watch != 0 ||
-        me->direct != NULL) {
-        return burni_emit_dense(me, op, in, n_in, out);
-    }
     const burn_tensor *x = in[0];
-    if (x->kind != BURN_TENSOR || x->cause != NULL || x->node != NULL) {
-        return burni_emit_dense(me, op, in, n_in, out);
-    }
     burni_stream *stream = me->streams[x->device->core->index];
     uint32_t deferred = stream != NULL ? stream->defers : 0;
     if (stream == NULL || !burni_follows(stream) ||
@@ -294,6 +289,19 @@ int burni_emit_fast(burni_thread *me, const burni_op *op, burn_tensor *const *in
     }
     *out = t;
     return 1;
+}
+
+/* Where anything is unusual the call is left to the next way, which asks all of it again. */
+int burni_emit_fast(burni_thread *me, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
+                    burn_tensor **out)
+{
+    if (n_in - 1 > 1 || in[0] == NULL || in[n_in - 1] == NULL || me->watch != 0 ||
+        me->direct != NULL) {
+        return burni_emit_dense(me, op, in, n_in, out);
+    }
+    const burn_tensor *x = in[0];
+    int plain = x->kind == BURN_TENSOR && x->cause == NULL && x->node == NULL;
+    return plain ? emit_plain(me, op, in, n_in, out) : burni_emit_dense(me, op, in, n_in, out);
 }
 
 void burni_follow_learn(burni_stream *stream, burni_record *r)
