@@ -9,6 +9,7 @@
 #include "program.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -284,6 +285,12 @@ int cli_profile(cli *c)
     }
     if (program == NULL) {
         return cli_usage(c, "which program? Write it behind --");
+    }
+    /* Asked before the program runs, not after it. */
+    FILE *trace = how.trace != NULL ? fopen(how.trace, "we") : NULL;
+    if (how.trace != NULL && (trace == NULL || fclose(trace) != 0)) {
+        return cli_error(c, BURN_E_IO, "--trace %s cannot be written: %s", how.trace,
+                         strerror(errno));
     }
     int end = 0;
     cli_lanes lanes = {NULL, 0, 0};

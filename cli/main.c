@@ -8,6 +8,7 @@
 
 #include <burn/device.h>
 #include <burn/version.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,9 +190,10 @@ int cli_number(const cli *c, const char *option, const char *text, int64_t low, 
                int64_t *out)
 {
     char *end = NULL;
+    errno = 0;
     long long value = strtoll(text, &end, 10);
     int is_digit = text[0] >= '0' && text[0] <= '9';
-    if (!is_digit || *end != '\0' || value < low || value > high) {
+    if (!is_digit || errno != 0 || *end != '\0' || value < low || value > high) {
         (void)cli_usage(c, "%s: '%s' is not a number from %lld to %lld", option, text,
                         (long long)low, (long long)high);
         return 0;

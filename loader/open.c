@@ -3,11 +3,11 @@
  * open.c - maps a plugin's library into the process and finds its query function.
  *
  * The file is checked before its code may run (regular, ours or root's, not writable by everybody,
- * an ELF file of this machine) and mapped by its real path, which $ORIGIN and dladdr need. What was
- * mapped is compared with what was checked; but constructors of a file that was swapped in between
- * have run by then. Only the owner and mode of its folder, checked as well, keep others from that.
- * Nothing is ever unmapped: threads and destructors of a plugin outlive any reference that we could
- * count. Runs without the loader's lock. [init]
+ * a whole ELF file of this machine) and mapped by its real path, which $ORIGIN and dladdr need.
+ * What was mapped is compared with what was checked; but constructors of a file that was swapped in
+ * between have run by then. Only the owner and mode of its folder, checked as well, keep others
+ * from that. Nothing is ever unmapped: threads and destructors of a plugin outlive any reference
+ * that we could count. Runs without the loader's lock. [init]
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -19,7 +19,9 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +56,31 @@ int32_t burni_entry_fail(burni_entry *e, int32_t code, const char *remedy, const
     return code;
 }
 
-static int32_t check_header(burni_entry *e, int fd, const char *path)
+/* A file that was cut off, by a full disk or an interrupted copy, would be mapped, and the first
+ * look behind its end would end the process. */
+static int32_t check_length(burni_entry *e, int fd, const char *path, uint64_t size)
+{
+    ElfW(Ehdr) head;
+    uint64_t needed = sizeof(head);
+    int whole = pread(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head);
+    for (uint32_t i = 0; whole && i < head.e_phnum; i++) {
+        ElfW(Phdr) part;
+        uint64_t at = (uint64_t)head.e_phoff + (uint64_t)i * sizeof(part);
+        whole = head.e_phentsize == sizeof(part) &&
+                pread(fd, &part, sizeof(part), (off_t)at) == (ssize_t)sizeof(part);
+        needed = whole ? (uint64_t)part.p_offset + part.p_filesz : at + sizeof(part);
+        whole = whole && needed <= size && needed >= part.p_offset;
+    }
+    if (!whole) {
+        return burni_entry_fail(e, BURN_E_FORMAT, "install the plugin again",
+                                "%s is damaged or cut off (%" PRIu64 " bytes, %" PRIu64
+                                " are needed)",
+                                path, size, needed);
+    }
+    return BURN_OK;
+}
+
+static int32_t check_header(burni_entry *e, int fd, const char *path, uint64_t size)
 {
     unsigned char head[EI_NIDENT + 4];
     ssize_t n = pread(fd, head, sizeof(head), 0);
@@ -73,7 +99,7 @@ static int32_t check_header(burni_entry *e, int fd, const char *path)
                                 "process has class %d, machine %d)",
                                 path, head[EI_CLASS], machine, HOST_CLASS, HOST_MACHINE);
     }
-    return BURN_OK;
+    return check_length(e, fd, path, size);
 }
 
 static int32_t check_folder(burni_entry *e, const char *real)
@@ -116,7 +142,7 @@ static int32_t check_file(burni_entry *e, int fd, const char *real, struct stat 
                                 why.text);
     }
     code = check_folder(e, real);
-    return code == BURN_OK ? check_header(e, fd, real) : code;
+    return code == BURN_OK ? check_header(e, fd, real, (uint64_t)out->st_size) : code;
 }
 
 const char *burni_entry_hint(const burni_entry *e, const char *text)

@@ -59,19 +59,22 @@ static void describe_devices(burni_text *t, int64_t n)
 static int describe_installed(burni_text *t)
 {
     const char *before = "installed: ";
+    int unusable = 0;
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         burni_entry *e = burni_loader_entry(i);
         const burni_plugin *p = burni_loader_at(i);
         int fine = p != NULL && (p->state == BURNI_PLUGIN_KNOWN || p->state == BURNI_PLUGIN_OPEN);
-        if (fine && strcmp(p->kind, "backend") == 0) {
+        int backend = p != NULL && strcmp(p->kind, "backend") == 0;
+        unusable |= backend && !fine;
+        if (fine && backend) {
             burni_text_add(t, "%s%s", before, p->id);
             describe_devices(t, burni_loader_known_devices(e));
             before = ", ";
         }
     }
     if (before[0] == 'i') {
-        burni_text_add(t, "no backend is installed");
+        burni_text_add(t, "no backend is %s", unusable ? "usable" : "installed");
     }
     return before[0] != 'i';
 }

@@ -148,7 +148,7 @@ BURN_API int32_t burn_loader_begin(burn_loader *loader, uint64_t epoch, int64_t 
  * The next batch; valid until the next call on this loader. BURN_E_END (no error text) after the
  * last one, again and again until burn_loader_begin. A failing item fails its batch with the
  * dataset's code and a text that names the item; the call after that goes on with the next batch.
- * Set batch->struct_size first (BURN_INIT). [queue]
+ * Begin with BURN_INIT(batch, burn_batch), which states its size. [queue]
  */
 BURN_API int32_t burn_loader_next(burn_loader *loader, burn_batch *batch, burn_err *err);
 

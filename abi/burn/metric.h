@@ -17,7 +17,7 @@ BURN_BEGIN_DECLS
 
 /* ---- mean of a per-item quantity: the loss ------------------------------------------------- */
 
-/* Start from BURN_INIT. `carry` is the part of the sum that did not fit into `sum`. */
+/* Start from BURN_INIT(metric, burn_metric_mean). `carry` is what did not fit into `sum`. */
 typedef struct burn_metric_mean {
     uint32_t struct_size;
     uint32_t zero;

@@ -68,8 +68,8 @@ BURN_API burn_tensor *burn_bernoulli(burn_device *device, uint8_t dtype, uint32_
 
 /* ---- reducing -------------------------------------------------------------------------- */
 
-/* Over n_axes axes (0 = all); keepdims = 1 keeps them with size 1. prod, any, all likewise.
- * Empty: sum 0, prod 1, mean NaN, any false, all true; max and min fail. */
+/* Over n_axes axes, in ascending order (0 = all); keepdims = 1 keeps them with size 1. prod, any,
+ * all likewise. Empty: sum 0, prod 1, mean NaN, any false, all true; max and min fail. */
 BURN_API burn_tensor *burn_sum(burn_tensor *x, uint32_t n_axes, const int64_t *axes,
                                int32_t keepdims);
 BURN_API burn_tensor *burn_prod(burn_tensor *x, uint32_t n_axes, const int64_t *axes,

@@ -20,13 +20,14 @@ typedef struct burn_optimizer burn_optimizer;
 /* Zeroed: plain SGD. */
 typedef struct burn_sgd_opts {
     uint32_t struct_size;
-    uint32_t nesterov;
+    uint32_t nesterov; /* 1: with a momentum and no dampening only */
     double momentum;
     double dampening;
     double weight_decay; /* added to the gradient */
 } burn_sgd_opts;
 
-/* Zeroed fields take the defaults: beta1 0.9, beta2 0.999, eps 1e-8, weight_decay 0. */
+/* Zeroed fields take the defaults: beta1 0.9, beta2 0.999, eps 1e-8. No weight_decay unless it is
+ * set, for AdamW neither (PyTorch's AdamW takes 0.01). */
 typedef struct burn_adam_opts {
     uint32_t struct_size;
     uint32_t zero;
@@ -46,8 +47,8 @@ BURN_API burn_optimizer *burn_optimizer_adamw(burn_module *module, const burn_ad
                                               burn_err *err);
 BURN_API void burn_optimizer_free(burn_optimizer *optimizer);
 
-/* One step with that learning rate. A failure leaves the step's parameters as they were and says
- * which one failed. */
+/* One step with that learning rate, a finite number. A failure leaves the step's parameters as they
+ * were and says which one failed. */
 BURN_API int32_t burn_optimizer_step(burn_optimizer *optimizer, burn_grads *grads, double lr,
                                      burn_err *err);
 BURN_API uint64_t burn_optimizer_steps(const burn_optimizer *optimizer);

@@ -42,11 +42,11 @@ typedef int32_t(BURN_CALL *burn_train_event_fn)(void *user, const burn_train_eve
 typedef struct burn_fit_opts {
     uint32_t struct_size;
     uint32_t workers; /* of the data loader */
-    int64_t epochs;
-    int64_t batch_size;
+    int64_t epochs;      /* 1 or more */
+    int64_t batch_size;  /* 1 or more */
     int64_t max_batches; /* per epoch; 0 = all */
     uint64_t seed;       /* order of the batches */
-    double lr;
+    double lr;       /* above 0 */
     double lr_decay; /* the rate of epoch k is lr * lr_decay^k; 0 = 1 */
     burn_train_event_fn on_event;
     void *user;

@@ -8,6 +8,7 @@
 #include "api/call.h"
 
 #include "base/alloc.h"
+#include "base/printer.h"
 #include "exec/transfer.h"
 #include "ops/rules.h"
 
@@ -123,7 +124,7 @@ burn_tensor *burn_bernoulli(burn_device *device, uint8_t dtype, uint32_t rank, c
     }
     if (!(p >= 0.0 && p <= 1.0)) {
         return burni_call_fail(BURN_OP_BERNOULLI, BURN_E_INVALID,
-                               "bernoulli: the probability %g is not in 0..1", p);
+                               "bernoulli: the probability %g is not in 0..1", burni_shown(p));
     }
     burn_tensor *in[3] = {burn_scalar(p), NULL, NULL};
     reserve(BURN_F64, burni_numel(rank, dims), &in[1], &in[2]);
@@ -134,7 +135,7 @@ burn_tensor *burn_dropout(burn_tensor *x, double p)
 {
     if (!(p >= 0.0 && p <= 1.0)) {
         return burni_call_fail(BURN_OP_DROPOUT, BURN_E_INVALID,
-                               "dropout: the probability %g is not in 0..1", p);
+                               "dropout: the probability %g is not in 0..1", burni_shown(p));
     }
     burn_tensor *in[4] = {x, burn_scalar(p), NULL, NULL};
     reserve(BURN_F32, burn_numel(x), &in[2], &in[3]);

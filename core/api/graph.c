@@ -199,7 +199,7 @@ burn_graph *burn_graph_from_bytes(const void *bytes, size_t size, burn_err *err)
 
 size_t burn_graph_text(const burn_graph *graph, char *out, size_t size)
 {
-    return graph != NULL ? burni_window_text(graph->window, out, size) : 0;
+    return graph != NULL ? burni_window_text(graph->window, out, out != NULL ? size : 0) : 0;
 }
 
 static uint32_t count(const burn_graph *graph, uint32_t flag)

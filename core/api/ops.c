@@ -271,7 +271,8 @@ static burn_tensor *convolve(uint64_t op, burn_tensor *x, burn_tensor *w, burn_t
     burn_attrs_conv a;
     burn_attrs_init(&a, sizeof(a));
     if (o->struct_size < sizeof(*o)) {
-        return burni_call_fail(op, BURN_E_INVALID, "convolution: opts.struct_size is %u",
+        return burni_call_fail(op, BURN_E_INVALID, "convolution: opts.struct_size is %u; set it to "
+                               "sizeof(burn_conv_opts)",
                                o->struct_size);
     }
     for (int d = 0; d < 2; d++) {
@@ -436,7 +437,9 @@ burn_tensor *burn_cross_entropy(burn_tensor *logits, burn_tensor *target, burn_t
     if (opts != NULL) {
         if (opts->struct_size < sizeof(*opts)) {
             return burni_call_fail(BURN_OP_CROSS_ENTROPY, BURN_E_INVALID,
-                                   "cross_entropy: opts.struct_size is %u", opts->struct_size);
+                                   "cross_entropy: opts.struct_size is %u; set it to "
+                                   "sizeof(burn_loss_opts)",
+                                   opts->struct_size);
         }
         a.reduction = opts->reduction;
         a.label_smoothing = opts->label_smoothing;

@@ -188,9 +188,14 @@ static unsigned char *raw_bytes(const burn_tensor *t, int64_t n, const void *out
         }
         return NULL;
     }
-    if (n != t->numel || (out == NULL && n > 0)) {
+    if (n != t->numel) {
         (void)burni_fail(err, BURN_E_INVALID,
                          "read: the tensor has %" PRId64 " elements, not %" PRId64, t->numel, n);
+        return NULL;
+    }
+    if (out == NULL && n > 0) {
+        (void)burni_fail(err, BURN_E_INVALID, "read: out is NULL, %" PRId64 " numbers are needed",
+                         n);
         return NULL;
     }
     size_t size = (size_t)n * burn_dtype_size(t->dtype);
@@ -321,7 +326,7 @@ static void print_axis(burni_printer *p, const burn_tensor *t, const unsigned ch
 
 size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
 {
-    burni_printer p = {out, size, 0};
+    burni_printer p = {out, out != NULL ? size : 0, 0};
     burn_err err = BURN_ERR_INIT;
     if (burn_tensor_error(t, &err) != BURN_OK) {
         burni_print(&p, "failed (%s): %s", burn_status_name(err.code), err.text);

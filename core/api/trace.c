@@ -52,7 +52,7 @@ uint64_t burn_tag(void)
 
 size_t burn_tag_text(uint64_t tag, char *out, size_t size)
 {
-    return burni_tag_text(tag, out, size);
+    return burni_tag_text(tag, out, out != NULL ? size : 0);
 }
 
 void burn_trace_begin(const char *file, uint32_t line)

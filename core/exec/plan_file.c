@@ -16,6 +16,7 @@
 #include <burn/plugin.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic long owner; /* the process that asked for it; 0: nobody did, or it is written */
@@ -23,9 +24,12 @@ static _Atomic long owner; /* the process that asked for it; 0: nobody did, or i
 int32_t burni_plan_file_check(burn_err *err)
 {
     const char *folder = burni_env("PLANS");
-    if (folder != NULL && folder[0] != '/') {
-        return burni_fail(err, BURN_E_INVALID, "BURN_PLANS=\"%.100s\": not an absolute folder",
-                          folder);
+    struct stat info;
+    if (folder != NULL &&
+        (folder[0] != '/' || stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        return burni_fail(err, BURN_E_INVALID, "BURN_PLANS=\"%.100s\": %s", folder,
+                          folder[0] != '/' ? "not an absolute folder"
+                                           : "no folder is there; make it first");
     }
     return BURN_OK;
 }

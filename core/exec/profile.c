@@ -205,8 +205,9 @@ int32_t burni_profile_start(burn_err *err)
         return BURN_OK;
     }
     if (wanted[0] != '/' || stat(wanted, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        return burni_fail(err, BURN_E_INVALID, "BURN_PROFILE=\"%.100s\": not an absolute folder",
-                          wanted);
+        return burni_fail(err, BURN_E_INVALID, "BURN_PROFILE=\"%.100s\": %s", wanted,
+                          wanted[0] != '/' ? "not an absolute folder"
+                                           : "no folder is there; make it first");
     }
     int32_t rc = BURN_OK;
     (void)pthread_mutex_lock(&lock);

@@ -8,6 +8,7 @@
 #include "nn/module.h"
 
 #include "base/error.h"
+#include "base/printer.h"
 
 #include <math.h>
 
@@ -234,7 +235,8 @@ burn_module *burn_nn_dropout(burn_module *parent, const char *name, double p, bu
     burn_err spare;
     err = burni_first(err, &spare);
     if (!(p >= 0.0 && p <= 1.0)) {
-        (void)burni_fail(err, BURN_E_INVALID, "dropout: the probability %g is not in 0..1", p);
+        (void)burni_fail(err, BURN_E_INVALID, "dropout: the probability %g is not in 0..1",
+                         burni_shown(p));
         return NULL;
     }
     burn_module *m = burni_layer_new(parent, name, dropout_forward, err);

@@ -90,12 +90,12 @@ int32_t flex_isa_init(const char *wanted, burn_err *err)
         }
         if (i > (uint32_t)found) {
             return flex_fail(err, BURN_E_UNSUPPORTED,
-                             "flex: FLEX_ISA=%s, but this CPU has only %s; unset it", wanted,
+                             "flex: BURN_FLEX_ISA=%s, but this CPU has only %s; unset it", wanted,
                              names[found]);
         }
         flex_isa = (flex_isa_level)i;
         return BURN_OK;
     }
     return flex_fail(err, BURN_E_INVALID,
-                     "flex: FLEX_ISA=%.40s is not known; use " NAMES_TEXT, wanted);
+                     "flex: BURN_FLEX_ISA=%.40s is not known; use " NAMES_TEXT, wanted);
 }

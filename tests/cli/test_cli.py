@@ -410,6 +410,8 @@ class Cli(unittest.TestCase):
         self.refused("predict", model, "--image", path, "--index", "1e3", status=2)
         self.refused("predict", model, "--image", path, "--index", "-1", status=2,
                      words=["--index", "-1"])
+        self.refused("predict", model, "--image", path, "--index", "99999999999999999999",
+                     status=2, words=["99999999999999999999"])
         self.refused("predict", model, "--image", path, "--device", "", words=["empty"])
         self.refused("predict", model, "--image", path, "--device", "mokc", words=["mock"])
 

@@ -66,6 +66,9 @@ class Plans(unittest.TestCase):
         done = call(PROGRAM, env={"BURN_PLANS": "here"})
         self.assertEqual(done.returncode, 1)
         self.assertIn(b'BURN_PLANS="here": not an absolute folder', done.stderr)
+        done = call(PROGRAM, env={"BURN_PLANS": "/nothing/there"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b'BURN_PLANS="/nothing/there": no folder is there', done.stderr)
 
     def test_an_unknown_value_of_an_option_of_flex_is_told(self):
         done = call(BURN, "doctor", "--json", env={"BURN_FLEX_GEMM": "mkl"})

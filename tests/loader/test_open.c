@@ -146,7 +146,7 @@ static void b230_files_that_are_no_plugins(void **state)
 {
     (void)state;
     static const char *const ids[] = {"empty", "text", "folder",  "missing", "foreign",
-                                      "plain", "unmet", "borrowed", "cut"};
+                                      "plain", "unmet", "borrowed", "cut", "half"};
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         world_manifest(ids[i], "backend", "cpu", 1, "0.1");
     }
@@ -164,6 +164,9 @@ static void b230_files_that_are_no_plugins(void **state)
     world_library("stub.so", "cut.so");
     (void)snprintf(path, sizeof(path), "%s/cut.so", world_dir);
     assert_int_equal(truncate(path, 200), 0);
+    world_library("stub.so", "half.so"); /* mapped as it is, reading it would be a SIGBUS */
+    (void)snprintf(path, sizeof(path), "%s/half.so", world_dir);
+    assert_int_equal(truncate(path, 5000), 0);
     expect_file("empty", BURN_E_FORMAT, "empty.so is empty");
     expect_file("text", BURN_E_FORMAT, "text.so is not a shared library");
     expect_file("folder", BURN_E_FORMAT, "folder.so is a directory");
@@ -172,7 +175,8 @@ static void b230_files_that_are_no_plugins(void **state)
     expect_file("plain", BURN_E_FORMAT, "plain.so has no symbol burn_plugin_query");
     expect_file("unmet", BURN_E_IO, "libgone.so: cannot open shared object file");
     expect_file("borrowed", BURN_E_DENIED, "its burn_plugin_query comes from another library");
-    expect_file("cut", BURN_E_IO, "cut.so");
+    expect_file("cut", BURN_E_FORMAT, "cut.so is damaged or cut off (200 bytes, ");
+    expect_file("half", BURN_E_FORMAT, "half.so is damaged or cut off (5000 bytes, ");
     for (uint32_t i = 0; i < burni_loader_count(); i++) {
         assert_int_equal(burni_loader_at(i)->state, BURNI_PLUGIN_BROKEN);
         assert_true(burni_loader_at(i)->reason[0] != '\0');

@@ -278,6 +278,24 @@ static int32_t epoch(run *r, burn_loader *loader, const burn_dataset *train,
 /* As large as the struct was at first. */
 #define FIRST_OPTS offsetof(burn_fit_opts, replay)
 
+/* What would train nothing, or not what was meant. */
+static int32_t check_opts(const burn_fit_opts *o, burn_err *err)
+{
+    if (o->epochs < 1 || o->max_batches < 0) {
+        return burni_train_fail(err, BURN_E_INVALID,
+                                "fit: epochs is %lld, it must be at least 1; max_batches is %lld, "
+                                "it must be at least 0 (all)",
+                                (long long)o->epochs, (long long)o->max_batches);
+    }
+    if (!isfinite(o->lr) || o->lr <= 0.0 || !isfinite(o->lr_decay) || o->lr_decay < 0.0) {
+        return burni_train_fail(err, BURN_E_INVALID,
+                                "fit: lr is %g, it must be above 0; lr_decay is %g, it must be at "
+                                "least 0 (0 is 1)",
+                                o->lr, o->lr_decay);
+    }
+    return BURN_OK;
+}
+
 int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_dataset *train,
                  const burn_dataset *valid, const burn_fit_opts *opts, burn_err *err)
 {
@@ -288,7 +306,7 @@ int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_datas
         return burni_train_fail(err, BURN_E_INVALID,
                                 "fit: model, optimizer or opts missing or of an unknown size");
     }
-    if (check_dataset(train, err) != BURN_OK ||
+    if (check_opts(opts, err) != BURN_OK || check_dataset(train, err) != BURN_OK ||
         (valid != NULL && check_dataset(valid, err) != BURN_OK)) {
         return err->code;
     }

@@ -40,10 +40,22 @@ static burn_optimizer *adam(burn_module *module, const burn_adam_opts *opts, uin
     const burn_adam_opts *given = opts != NULL ? opts : &none;
     double beta1 = or_default(given->beta1, 0.9);
     double beta2 = or_default(given->beta2, 0.999);
-    int fine = beta1 > 0.0 && beta1 < 1.0 && beta2 > 0.0 && beta2 < 1.0;
-    if (given->struct_size < sizeof(*given) || !fine) {
+    double eps = or_default(given->eps, 1e-8);
+    if (given->struct_size < sizeof(*given)) {
+        (void)burni_train_fail(err, BURN_E_INVALID,
+                               "adam: opts.struct_size is %u; set it to sizeof(burn_adam_opts)",
+                               given->struct_size);
+        return NULL;
+    }
+    if (!(beta1 > 0.0 && beta1 < 1.0 && beta2 > 0.0 && beta2 < 1.0)) {
         (void)burni_train_fail(err, BURN_E_INVALID, "adam: beta1 %g and beta2 %g must be in 0..1",
                                beta1, beta2);
+        return NULL;
+    }
+    if (!(eps > 0.0 && given->weight_decay >= 0.0)) {
+        (void)burni_train_fail(err, BURN_E_INVALID,
+                               "adam: eps %g must be above 0 and weight_decay %g not below it", eps,
+                               given->weight_decay);
         return NULL;
     }
     burn_optimizer *o = burni_optimizer_new(module, 2, err);
@@ -51,7 +63,7 @@ static burn_optimizer *adam(burn_module *module, const burn_adam_opts *opts, uin
         o->adam = *given;
         o->adam.beta1 = beta1;
         o->adam.beta2 = beta2;
-        o->adam.eps = or_default(given->eps, 1e-8);
+        o->adam.eps = eps;
         o->decoupled = decoupled;
         o->update = update;
     }

@@ -6,6 +6,7 @@
 
 #include "train/base/error.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static burn_var *zeros_like(burn_var *param, burn_err *err)
@@ -89,6 +90,10 @@ int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, bur
     err = burni_train_first(err, &spare);
     if (o == NULL || grads == NULL) {
         return burni_train_fail(err, BURN_E_INVALID, "optimizer: it or the gradients are NULL");
+    }
+    if (!isfinite(lr)) {
+        return burni_train_fail(err, BURN_E_INVALID,
+                                "optimizer: the learning rate is not finite; nothing was changed");
     }
     /* One scope around all updates: where the caller has none, they wait and run together. */
     burn_scope_begin();

@@ -32,10 +32,23 @@ burn_optimizer *burn_optimizer_sgd(burn_module *module, const burn_sgd_opts *opt
     err = burni_train_first(err, &spare);
     static const burn_sgd_opts none = {.struct_size = sizeof(none)};
     const burn_sgd_opts *given = opts != NULL ? opts : &none;
-    if (given->struct_size < sizeof(*given) || !(given->momentum >= 0.0)) {
+    if (given->struct_size < sizeof(*given)) {
         (void)burni_train_fail(err, BURN_E_INVALID,
-                               "sgd: opts.struct_size %u or momentum %g is not valid",
-                               given->struct_size, given->momentum);
+                               "sgd: opts.struct_size is %u; set it to sizeof(burn_sgd_opts)",
+                               given->struct_size);
+        return NULL;
+    }
+    if (!(given->momentum >= 0.0 && given->weight_decay >= 0.0)) {
+        (void)burni_train_fail(err, BURN_E_INVALID,
+                               "sgd: momentum %g and weight_decay %g must not be below 0",
+                               given->momentum, given->weight_decay);
+        return NULL;
+    }
+    if (given->nesterov && !(given->momentum > 0.0 && given->dampening == 0.0)) {
+        (void)burni_train_fail(err, BURN_E_INVALID,
+                               "sgd: nesterov needs a momentum above 0 (is %g) and no dampening "
+                               "(is %g)",
+                               given->momentum, given->dampening);
         return NULL;
     }
     burn_optimizer *o = burni_optimizer_new(module, given->momentum > 0.0, err);

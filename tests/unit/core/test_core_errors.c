@@ -241,7 +241,11 @@ static void test_reads_of_the_wrong_size(void **state)
     assert_int_equal(burn_read(x, NULL, 12, &err), BURN_E_INVALID);
     (void)burn_item(x, &err);
     assert_int_equal(err.code, BURN_E_INVALID);
+    err = (burn_err)BURN_ERR_INIT;
+    assert_int_equal(burn_read_f64(x, NULL, 3, &err), BURN_E_INVALID);
+    assert_non_null(strstr(err.text, "out is NULL, 3 numbers are needed"));
     size_t need = burn_tensor_text(x, NULL, 0);
+    assert_int_equal(burn_tensor_text(x, NULL, 9), need);
     char text[64];
     assert_int_equal(burn_tensor_text(x, text, sizeof(text)), need);
     assert_string_equal(text, "f32[3] {1, 2, 3}");

@@ -355,10 +355,54 @@ static void fit__replayed_steps_are_called_ones(void **state)
     }
 }
 
+static void expect_text(burn_err *err, const char *text)
+{
+    if (strstr(err->text, text) == NULL) {
+        fail_msg("'%s' lacks '%s'", err->text, text);
+    }
+    *err = (burn_err)BURN_ERR_INIT;
+}
+
+/* What was forgotten or cannot be meant is told, and no parameter is touched. */
+static void options__wrong_ones_are_told(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *m = burn_module_create(ad, &err);
+    assert_non_null(burn_nn_linear(m, "one", 2, 2, 1, &err));
+    burn_adam_opts adam = {.weight_decay = 0.1};
+    assert_null(burn_optimizer_adamw(m, &adam, &err));
+    expect_text(&err, "opts.struct_size is 0; set it to sizeof(burn_adam_opts)");
+    adam = (burn_adam_opts){.struct_size = sizeof(adam), .eps = -1};
+    assert_null(burn_optimizer_adam(m, &adam, &err));
+    expect_text(&err, "eps -1 must be above 0");
+    burn_sgd_opts sgd = {.struct_size = sizeof(sgd), .nesterov = 1};
+    assert_null(burn_optimizer_sgd(m, &sgd, &err));
+    expect_text(&err, "nesterov needs a momentum above 0 (is 0)");
+    burn_optimizer *o = burn_optimizer_sgd(m, NULL, &err);
+    burn_tensor *loss = burn_sum(burn_var_get(burn_module_var(m, "one.weight")), 0, NULL, 0);
+    burn_grads *grads = burn_backward(loss, NULL, 0, &err);
+    assert_int_equal(burn_optimizer_step(o, grads, (double)NAN, &err), BURN_E_INVALID);
+    expect_text(&err, "the learning rate is not finite");
+    assert_int_equal(burn_optimizer_steps(o), 0);
+    burn_fit_opts fit = {.struct_size = sizeof(fit), .batch_size = 2, .lr = 0.5};
+    burn_dataset data = {.struct_size = sizeof(data), .n_fields = 2};
+    assert_int_equal(burn_fit(m, o, &data, NULL, &fit, &err), BURN_E_INVALID);
+    expect_text(&err, "epochs is 0, it must be at least 1");
+    fit.epochs = 1;
+    fit.lr = 0;
+    assert_int_equal(burn_fit(m, o, &data, NULL, &fit, &err), BURN_E_INVALID);
+    expect_text(&err, "lr is 0, it must be above 0");
+    burn_grads_free(grads);
+    burn_optimizer_free(o);
+    burn_module_free(m);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(fit__replayed_steps_are_called_ones),
+        CORE_TEST(options__wrong_ones_are_told),
         CORE_TEST(steps_are_pytorchs),
         CORE_TEST(test_B210_adamw_decays_before_the_step),
         CORE_TEST(test_B189_a_loaded_model_goes_on),
