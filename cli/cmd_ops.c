@@ -230,7 +230,10 @@ int cli_ops(cli *c)
     }
     const burn_op_def *def = name != NULL ? burn_op_find(name) : NULL;
     if (name != NULL && def == NULL) {
-        return cli_error(c, BURN_E_NOT_FOUND, "there is no op '%s'; `burn ops` lists them", name);
+        return cli_error(c, BURN_E_NOT_FOUND, "there is no op '%s'; `burn ops` lists them%s", name,
+                         extension == NULL && strchr(name, '.') != NULL
+                             ? ", those of an extension with --extension ID"
+                             : "");
     }
     burn_device *device = burn_device_open(string, &err);
     if (device == NULL) {

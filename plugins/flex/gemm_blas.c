@@ -35,7 +35,8 @@ int32_t flex_blas_check(const char *option, burn_err *err)
         return BURN_OK;
     }
     return flex_fail(err, BURN_E_INVALID,
-                     "flex: BURN_FLEX_GEMM=%.40s is not known; use openblas, or own, which is usual",
+                     "flex: BURN_FLEX_GEMM=%.40s is not known; use openblas, or own, which is "
+                     "usual",
                      option);
 }
 
