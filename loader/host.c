@@ -204,6 +204,17 @@ int32_t burni_loader_check_threads(burn_err *err)
                       wanted, THREADS_MOST);
 }
 
+int32_t burni_loader_check_path(burn_err *err)
+{
+    const char *path = burni_env("PLUGIN_PATH");
+    if (path != NULL && path[0] == '\0') {
+        return burni_fail(err, BURN_E_INVALID,
+                          "BURN_PLUGIN_PATH=\"\": expected absolute folders, ':' between; or unset "
+                          "it");
+    }
+    return BURN_OK;
+}
+
 uint32_t burni_thread_budget(void)
 {
     const char *wanted = burni_loader_option("THREADS");

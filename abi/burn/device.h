@@ -5,7 +5,9 @@
  * A string is `auto`, `flex`, `cuda:0`, `mock:1?key=value`, each with an optional `+autodiff`. NULL
  * means the environment variable BURN_DEVICE, and `auto` when that is unset. A device asked for by
  * name is that device or an error, never another one. Autodiff on a handle is a permission:
- * recording follows the operands, and two handles of one device are the same device.
+ * recording follows the operands, and two handles of one device are the same device. A child of
+ * fork uses devices that were not open before: the threads of one that was are in the parent, and a
+ * read may wait for them for ever (flex alone goes on).
  */
 #ifndef BURN_DEVICE_H
 #define BURN_DEVICE_H

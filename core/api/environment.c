@@ -38,7 +38,7 @@ static const variable variables[] = {
     {"BURN_EXPLAIN", NULL, "it is read from the environment only"},
     {"BURN_LOG", burni_log_check, "call burn_log_set"},
     {"BURN_PLANS", burni_plan_file_check, "it is read from the environment only"},
-    {"BURN_PLUGIN_PATH", NULL, "it is read from the environment only"},
+    {"BURN_PLUGIN_PATH", burni_loader_check_path, "it is read from the environment only"},
     {"BURN_PROFILE", NULL, "call burn_profile_begin"},
     {"BURN_THREADS", burni_loader_check_threads, NULL},
     {"BURN_WINDOW", burni_device_check_window, NULL},

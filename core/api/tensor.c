@@ -351,7 +351,10 @@ static int32_t check_call(uint64_t op_id, const burni_op *op, burn_tensor *const
                           burn_tensor *const *out, uint32_t n_out, burn_err *err)
 {
     if (op == NULL) {
-        return burni_fail(err, BURN_E_NOT_FOUND, "there is no op with id %" PRIu64, op_id);
+        return burni_fail(err, BURN_E_NOT_FOUND,
+                          "there is no op with id %" PRIu64 "; if it is an extension's, load that "
+                          "first (burn_extension_load)",
+                          op_id);
     }
     if (n_in > BURN_MAX_OPERANDS || n_out > BURN_MAX_OPERANDS) {
         return burni_fail(err, BURN_E_INVALID, "%s: %u operands and %u outputs; at most %d each",

@@ -357,6 +357,9 @@ static int32_t read_modes(burn_err *err)
         rc = burni_loader_check_threads(err);
     }
     if (rc == BURN_OK) {
+        rc = burni_loader_check_path(err);
+    }
+    if (rc == BURN_OK) {
         rc = burni_explain_start(err);
     }
     if (rc == BURN_OK) {

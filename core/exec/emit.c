@@ -106,11 +106,25 @@ static int32_t find_device(burni_emission *e, burn_err *err)
     return BURN_OK;
 }
 
-static int32_t wrong_dtype(const burni_emission *e, uint32_t i, const char *why, burn_err *err)
+enum { NAME_SIZE = 64 };
+
+/* "lhs"; of operands that share a role, "x[2]". */
+static const char *operand_name(const burni_emission *e, uint32_t i, char room[NAME_SIZE])
 {
     const burn_role *role = burni_op_role_in(e->op, i);
+    if ((role->flags & BURN_ROLE_VARIADIC) == 0) {
+        return role->name;
+    }
+    (void)snprintf(room, NAME_SIZE, "%.40s[%u]", role->name, i + 1u - e->op->def.n_in);
+    return room;
+}
+
+static int32_t wrong_dtype(const burni_emission *e, uint32_t i, const char *why, burn_err *err)
+{
+    char room[NAME_SIZE];
     return burni_fail(err, BURN_E_DTYPE, "%s: operand %s has dtype %s, %s; cast it first",
-                      e->op->def.name, role->name, burn_dtype_name(e->meta[i].dtype), why);
+                      e->op->def.name, operand_name(e, i, room), burn_dtype_name(e->meta[i].dtype),
+                      why);
 }
 
 /* The dtype that an immediate must take: that of the operand it is tied to, or its role's only. */
@@ -201,9 +215,10 @@ static int32_t check_tie(const burni_emission *e, uint32_t i, burn_err *err)
     if (role->same_dtype_as != 0 && e->meta[i].kind == BURN_TENSOR) {
         const burn_meta *other = &e->meta[role->same_dtype_as - 1u];
         if (other->kind == BURN_TENSOR && other->dtype != dtype) {
-            char why[64];
+            char why[NAME_SIZE + 16];
+            char room[NAME_SIZE];
             (void)snprintf(why, sizeof(why), "%s has %s",
-                           burni_op_role_in(e->op, role->same_dtype_as - 1u)->name,
+                           operand_name(e, role->same_dtype_as - 1u, room),
                            burn_dtype_name(other->dtype));
             return wrong_dtype(e, i, why, err);
         }
@@ -221,8 +236,9 @@ static int32_t take_operands(burni_emission *e, burn_err *err)
             e->meta[i].dtype = 0;
             e->meta[i].rank = 0;
             if ((role->flags & BURN_ROLE_OPTIONAL) == 0) {
+                char room[NAME_SIZE];
                 return burni_fail(err, BURN_E_INVALID, "%s: operand %s is missing",
-                                  e->op->def.name, role->name);
+                                  e->op->def.name, operand_name(e, i, room));
             }
             continue;
         }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What the command line says. */
@@ -121,10 +122,14 @@ static int number(const char *text, long least, long *out)
     return end != text && *end == '\0' && *out >= least;
 }
 
-/* Asked before the training, not after it: 1 when a file can be made in the folder of `path`. */
+/* Asked before the training, not after it: 1 when a file can be made at `path`. */
 static int can_save(const char *path)
 {
     char folder[4096] = ".";
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        return 0;
+    }
     const char *slash = strrchr(path, '/');
     if (slash != NULL) {
         int n = slash == path ? 1 : (int)(slash - path);
@@ -162,6 +167,7 @@ static int parse(options *o, int argc, char **argv)
         } else if (take(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL)) {
             i++;
         } else {
+            fprintf(stderr, "mnist: %s: no such option, or not with this value\n", argv[i]);
             fprintf(stderr, "usage: mnist [--data DIR] [--epochs N] [--batches N] [--images N]\n"
                             "             [--out FILE] [--losses FILE] [--replay]\n");
             return 0;
@@ -215,7 +221,8 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!can_save(o.out)) {
-        fprintf(stderr, "mnist: --out %s: its folder cannot be written to\n", o.out);
+        fprintf(stderr, "mnist: --out %s: it is no file, or its folder cannot be written to\n",
+                o.out);
         return 1;
     }
     burn_err err = BURN_ERR_INIT;

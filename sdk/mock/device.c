@@ -91,10 +91,14 @@ static int32_t string_option(const char **text, burn_backend_device *dev, burn_e
     size_t length = strcspn(*text, "=&");
     const char *number = *text + length + 1;
     uint64_t *place = (*text)[length] == '=' ? option_place(dev, *text, length) : NULL;
+    const char *more = "";
+#ifdef MOCK_INJECT
+    more = MOCK_INJECT_KEYS;
+#endif /* MOCK_INJECT */
     if (place == NULL) {
         return burn_plugin_fail(err, BURN_E_INVALID,
-                                "mock: unknown device option \"%.60s\"; there is memory=<bytes>",
-                                *text);
+                                "mock: unknown device option \"%.60s\"; there is memory=<bytes>%s",
+                                *text, more);
     }
     if (!mock_parse_number(number, '&', place, text)) {
         return burn_plugin_fail(err, BURN_E_INVALID, "mock: %.*s=%.40s is not a number",

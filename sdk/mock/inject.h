@@ -17,6 +17,9 @@
 struct mock_item;
 struct burn_backend_device;
 
+/* What option_place takes besides `memory`, for an error's text. */
+#define MOCK_INJECT_KEYS ", delay_us=<n> and lose_after=<n>"
+
 /* Part of a device. Options are read when it is opened; 0 means: never. */
 typedef struct mock_inject {
     uint64_t delay_us;   /* the worker sleeps before each item; 0: it only yields */

@@ -43,7 +43,9 @@ def install(folder, stubs):
 
 
 def run(burn, folder, *more):
-    env = {**os.environ, "BURN_PLUGIN_PATH": folder}
+    names = sorted(p.stem for p in pathlib.Path(folder).glob("*.json"))
+    # What is installed on this machine stays out.
+    env = {**os.environ, "BURN_PLUGIN_PATH": folder, "BURN_BACKENDS": ",".join(names)}
     env.pop("BURN_DEVICE", None)
     return subprocess.run([burn, "doctor", *more], env=env, capture_output=True, text=True,
                           timeout=100)
