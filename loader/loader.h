@@ -87,7 +87,7 @@ const char *burni_loader_option(const char *name);
 uint32_t burni_thread_budget(void);
 /* What is wrong with BURN_THREADS, if anything. */
 int32_t burni_loader_check_threads(burn_err *err);
-/* That BURN_PLUGIN_PATH is not set to nothing; what is wrong with its folders stands in the list. */
+/* That BURN_PLUGIN_PATH is not empty; what is wrong with its folders stands in the list. */
 int32_t burni_loader_check_path(burn_err *err);
 
 #endif /* BURN_LOADER_H */
