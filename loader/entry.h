@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 /* Text in a fixed buffer: what does not fit is cut. */
 typedef struct burni_text {
@@ -105,6 +106,7 @@ typedef struct burni_entry {
     burn_host host;
     burni_block *blocks;
     uint32_t opened_as; /* n-th plugin that was opened, from 1 */
+    pid_t opened_by;    /* its threads are in that process, not in a child that was forked */
     int is_shut;
     char reason[640];
     char remedy[256];

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Opening is not interrupted; from here on it is worth a line that everybody sees. `burn doctor`
  * has the same limit. */
@@ -218,6 +219,7 @@ static void publish(burni_entry *e, int32_t code, const burn_plugin *table, doub
     if (code == BURN_OK) {
         n_opened++;
         e->opened_as = n_opened;
+        e->opened_by = getpid();
     }
     leave();
 }
@@ -319,7 +321,7 @@ void burni_loader_shutdown(void)
         e->is_shut = 1;
         const burn_plugin *table = e->views[1].table;
         leave();
-        if (table->shutdown != NULL) {
+        if (table->shutdown != NULL && e->opened_by == getpid()) {
             table->shutdown();
         }
         enter();

@@ -72,7 +72,8 @@ typedef struct burni_device_choice {
  */
 int32_t burni_loader_resolve(const char *device, burni_device_choice *out, burn_err *err);
 
-/* Ends all open plugins (their shutdown entry); idempotent. */
+/* Ends all open plugins (their shutdown entry), but for those that are a parent's: a child of fork
+ * has none of their threads. Idempotent. */
 void burni_loader_shutdown(void);
 
 /* Options that plugins may look up through the host, besides the environment. */

@@ -6,8 +6,8 @@
  * means the environment variable BURN_DEVICE, and `auto` when that is unset. A device asked for by
  * name is that device or an error, never another one. Autodiff on a handle is a permission:
  * recording follows the operands, and two handles of one device are the same device. A child of
- * fork uses devices that were not open before: the threads of one that was are in the parent, and a
- * read may wait for them for ever (flex alone goes on).
+ * fork opens devices of its own: the threads of one that was open before are in the parent, and a
+ * read fails with BURN_E_STATE (a device that runs each call at once, as flex, goes on).
  */
 #ifndef BURN_DEVICE_H
 #define BURN_DEVICE_H

@@ -76,6 +76,33 @@ int32_t burni_device_check_window(burn_err *err)
     return read_window(&window, err);
 }
 
+/* ---- children of fork ------------------------------------------------------------------------ */
+
+/* In the child: its only thread may not take locks that the others had. */
+static void forked(void)
+{
+    for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
+        burni_device *device = burni_device_at(d);
+        atomic_store(&device->forked, !device->synchronous);
+    }
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, forked);
+}
+
+int32_t burni_device_check_fork(const burni_device *device, burn_err *err)
+{
+    if (__builtin_expect(!atomic_load_explicit(&device->forked, memory_order_relaxed), 1)) {
+        return BURN_OK;
+    }
+    return burni_fail(err, BURN_E_STATE,
+                      "device %s was opened before this process was forked, and its threads are in "
+                      "the parent; open devices after fork, in each process its own",
+                      device->name);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* The cache may be that of another thread's stream, which the caller drains. */
@@ -85,7 +112,7 @@ static void quiesce(void *user, burni_cache *cache)
     burni_stream *s =
         (burni_stream *)(void *)((char *)cache - offsetof(burni_stream, cache));
     uint64_t point = atomic_load(&s->submitted);
-    if (!device->synchronous && point > 0) {
+    if (!device->synchronous && point > 0 && !atomic_load(&device->forked)) {
         burni_sink sink;
         burni_sink_begin(&sink);
         int32_t rc = device->api->host_wait(s->queue, point, UINT64_MAX, &sink.err);
@@ -334,6 +361,8 @@ static burni_device *open_once(const burni_plugin *plugin, const burni_device_ch
     if (mine == NULL) {
         return device;
     }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
     int32_t rc = start(mine, choice->options, err);
     burni_devices_lock();
     rc = publish(mine, rc, err);

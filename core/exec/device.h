@@ -29,6 +29,7 @@ typedef struct burni_device {
     burn_limits limits;
     int synchronous;
     _Atomic int closed; /* by burn_shutdown: the backend is not called any more */
+    _Atomic int forked; /* this process is a child of the one that opened it: nothing works there */
     int host_memory;
     uint32_t index;
     uint32_t ordinal;
@@ -55,6 +56,9 @@ typedef struct burni_device {
     struct burni_device *next; /* in the list of those that are being opened */
 } burni_device;
 
+/* Has the device been opened before a fork, and by the parent? Its threads are not here, so what is
+ * waited for never comes: then this says so instead. A synchronous device goes on. */
+int32_t burni_device_check_fork(const burni_device *device, burn_err *err);
 /* All open devices, for walking. */
 burni_device *burni_device_at(uint32_t index);
 /* Held while a device or an extension becomes visible with its rows: one at a time. No plugin code

@@ -353,10 +353,13 @@ static void publish(burni_stream *stream, const burni_launch *launch, uint64_t p
 static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
                          const burn_operand *workspace, burn_err *err)
 {
-    int32_t rc = wait_for_inputs(stream, launch, err);
+    int32_t rc = burni_device_check_fork(stream->device, err);
     burni_fault *fault = NULL;
     burn_operand word;
     word.kind = BURN_ABSENT; /* stays so unless the row may write a word of its own */
+    if (rc == BURN_OK) {
+        rc = wait_for_inputs(stream, launch, err);
+    }
     if (rc == BURN_OK) {
         rc = burni_fault_for_launch(stream, launch, &fault, &word, err);
     }

@@ -231,7 +231,8 @@ static void wait_for_queue(const burni_resolver *resolver, const burni_device *d
     uint64_t point = resolver->submitted != NULL
                          ? atomic_load_explicit(resolver->submitted, memory_order_acquire)
                          : 0;
-    if (!device->synchronous && point > 0 && !atomic_load(&device->closed)) {
+    if (!device->synchronous && point > 0 && !atomic_load(&device->closed) &&
+        !atomic_load(&device->forked)) {
         burni_sink sink;
         burni_sink_begin(&sink);
         int32_t rc = device->api->host_wait(resolver->queue, point, UINT64_MAX, &sink.err);

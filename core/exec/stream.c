@@ -493,7 +493,11 @@ int32_t burni_stream_wait(const burni_stream *stream, uint64_t point, burn_err *
     burni_sink sink;
     burni_sink_begin(&sink);
     const burni_device *device = stream->device;
-    int32_t rc = device->api->host_wait(stream->queue, point, UINT64_MAX, &sink.err);
+    int32_t rc = burni_device_check_fork(device, err);
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    rc = device->api->host_wait(stream->queue, point, UINT64_MAX, &sink.err);
     if ((burni_stream_way(stream) & BURNI_WAY_MEASURED) != 0) {
         burni_profile_collect(stream);
     }
@@ -532,7 +536,7 @@ int32_t burni_storage_wait(burni_thread *thread, burni_storage *s, burn_err *err
 
 void burni_device_close(burni_device *device)
 {
-    if (atomic_exchange(&device->closed, 1) != 0) {
+    if (atomic_exchange(&device->closed, 1) != 0 || atomic_load(&device->forked)) {
         return;
     }
     for (burni_stream *s = device->streams; s != NULL; s = s->next) {

@@ -22,7 +22,8 @@
 static int32_t write_locked(burni_stream *stream, burni_storage *s, const void *data,
                             burn_err *err)
 {
-    int32_t rc = burni_storage_back(stream, s, err);
+    int32_t rc = burni_device_check_fork(stream->device, err);
+    rc = rc == BURN_OK ? burni_storage_back(stream, s, err) : rc;
     if (rc != BURN_OK) {
         return rc;
     }

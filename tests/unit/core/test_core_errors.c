@@ -7,8 +7,12 @@
  */
 #include "core_test.h"
 
+#include "exec/device.h"
+
 #include <math.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- failed tensors ------------------------------------------------------------------------ */
 
@@ -395,6 +399,47 @@ static void test_B026_nothing_to_do(void **state)
     check_clean();
 }
 
+/* The child's exit status: 0 when each way to wait told why it can't. */
+static int use_in_child(burn_tensor *x)
+{
+    burn_err err = BURN_ERR_INIT;
+    float out[2] = {0, 0};
+    int32_t rc = burn_read(x, out, sizeof(out), &err);
+    if (dev->core->synchronous) {
+        return rc == BURN_OK && out[1] == 2.0F ? 0 : 1;
+    }
+    if (rc != BURN_E_STATE || strstr(err.text, "fork") == NULL) {
+        return 2;
+    }
+    err = (burn_err)BURN_ERR_INIT;
+    if (burn_read(burn_add(x, x), out, sizeof(out), &err) != BURN_E_STATE) {
+        return 3;
+    }
+    err = (burn_err)BURN_ERR_INIT;
+    if (burn_sync(dev, &err) != BURN_E_STATE) {
+        return 4;
+    }
+    burn_shutdown();
+    return 0;
+}
+
+/* A device's threads are not there in a child: it is told so, and does not wait for ever. */
+static void test_a_child_of_fork_is_told(void **state)
+{
+    (void)state;
+    burn_tensor *x = VEC(1, 2);
+    assert_int_equal(burn_sync(dev, NULL), BURN_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(20);
+        _exit(use_in_child(x));
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    CHECK(x, 1, 2);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +461,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_B022_reductions_of_nothing),
         CORE_TEST(test_B024_slices_of_nothing),
         CORE_TEST(test_B026_nothing_to_do),
+        CORE_TEST(test_a_child_of_fork_is_told),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
