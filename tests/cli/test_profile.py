@@ -48,7 +48,7 @@ class Profile(unittest.TestCase):
             self.assertEqual(process["program"], os.path.basename(PROGRAM))
             fused = (device, window) == ("flex", "64")  # all wait, and begin with the product
             if not fused:
-                add = self.one(answer, "add", "f32[9]")
+                add = self.one(answer, "add", "f32[9], f32[9]")
                 self.assertEqual(add["calls"], 7)
                 self.assertTrue(add["kernel"].startswith(f"{device}.add"), add)
                 self.assertLessEqual(add["min_ns"] * 7, add["ns"])
