@@ -368,20 +368,32 @@ static int32_t check_call(uint64_t op_id, const burni_op *op, burn_tensor *const
     return BURN_OK;
 }
 
+/* The outputs of a call that can't be made. */
+__attribute__((cold, noinline)) static int32_t refuse_call(burni_thread *thread, uint64_t op_id,
+                                                           const burni_op *op,
+                                                           burn_tensor *const *in, uint32_t n_in,
+                                                           burn_tensor **out, uint32_t n_out)
+{
+    burn_err err = BURN_ERR_INIT;
+    int32_t code = check_call(op_id, op, in, n_in, out, n_out, &err);
+    code = code != BURN_OK ? code : BURN_E_NO_MEMORY;
+    for (uint32_t j = 0; j < n_out && out != NULL; j++) {
+        out[j] = burni_handle_fail(thread, code, op_id, "%s",
+                                   err.code != BURN_OK ? err.text : "out of host memory");
+    }
+    return code;
+}
+
 int32_t burn_op_call(burn_device *device, uint64_t op_id, const void *attrs, uint32_t attrs_size,
                      burn_tensor *const *in, uint32_t n_in, burn_tensor **out, uint32_t n_out)
 {
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);
-    burn_err err = BURN_ERR_INIT;
-    int32_t code = check_call(op_id, op, in, n_in, out, n_out, &err);
-    if (thread == NULL || code != BURN_OK) {
-        code = code != BURN_OK ? code : BURN_E_NO_MEMORY;
-        for (uint32_t j = 0; j < n_out && out != NULL; j++) {
-            out[j] = burni_handle_fail(thread, code, op_id, "%s",
-                                       err.code != BURN_OK ? err.text : "out of host memory");
-        }
-        return code;
+    int fine = thread != NULL && op != NULL && n_in <= BURN_MAX_OPERANDS &&
+               n_out <= BURN_MAX_OPERANDS && (in != NULL || n_in == 0) &&
+               (out != NULL || n_out == 0);
+    if (__builtin_expect(!fine, 0)) {
+        return refuse_call(thread, op_id, op, in, n_in, out, n_out);
     }
     return burni_emit(thread, device, op, attrs, attrs_size, in, n_in, out, n_out);
 }
