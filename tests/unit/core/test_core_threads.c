@@ -451,8 +451,9 @@ static void test_plans_are_made_while_operands_are_overwritten(void **state)
         double next = 1.0 + i % 2;
         rc = burn_var_assign(p.var, VEC(next, next, next, next), &err);
         burn_scope_end();
-        /* A device that is slow must not be given more than it does. */
-        rc = rc == BURN_OK && i % 8 == 0 ? burn_sync(dev, &err) : rc;
+        /* A device with a queue must not be given more than it does. */
+        int wait = !dev->core->synchronous && i % 8 == 0;
+        rc = rc == BURN_OK && wait ? burn_sync(dev, &err) : rc;
     }
     assert_int_equal(pthread_join(p.thread, NULL), 0);
     assert_int_equal(rc, BURN_OK);
