@@ -46,9 +46,6 @@ int cli_inspect(cli *c);
 int cli_predict(cli *c);
 int cli_new(cli *c);
 
-/* `burn ops --markdown` (ops_page.c): all definitions as one page. */
-int cli_ops_page(void);
-
 /* ---- options ---- */
 
 /* An option: with `value` it takes one; `flag` is set to 1 when it is there. Either may be NULL. */

@@ -4,7 +4,7 @@
  *
  * Everything is read from the registry, so a new op or kernel shows here by itself.
  */
-#include "cli.h"
+#include "ops.h"
 
 #include <burn/registry.h>
 #include <stdio.h>
@@ -29,19 +29,13 @@ static const char *const support_names[] = {"unsupported", "decomposed", "native
 static const char support_letters[] = "-dnv.";
 enum { NOT_TAKEN = 4 };
 
-static const burn_role *role_at(const burn_op_def *def, uint32_t i)
-{
-    const char *at = (const char *)def->roles + (size_t)i * def->role_stride;
-    return (const burn_role *)(const void *)at;
-}
-
 /* Does some input take the dtype, or an output where there are no inputs? */
 static int takes(const burn_op_def *def, uint8_t dtype)
 {
     uint32_t first = def->n_in > 0 ? 0 : def->n_in;
     uint32_t n = def->n_in > 0 ? def->n_in : def->n_out;
     for (uint32_t i = 0; i < n; i++) {
-        if ((role_at(def, first + i)->dtypes[0] >> dtype & 1) != 0) {
+        if ((cli_role_at(def, first + i)->dtypes[0] >> dtype & 1) != 0) {
             return 1;
         }
     }
@@ -118,12 +112,6 @@ static int matrix_text(burn_device *device, uint8_t only)
 
 /* ---- one op ---------------------------------------------------------------------------------- */
 
-static const burn_attr *attr_at(const burn_op_def *def, uint32_t i)
-{
-    const char *at = (const char *)def->attrs + (size_t)i * def->attr_stride;
-    return (const burn_attr *)(const void *)at;
-}
-
 static json_t *role_json(const burn_role *role)
 {
     json_t *list = json_array();
@@ -144,12 +132,12 @@ static int one_json(burn_device *device, const burn_op_def *def, uint8_t only)
     json_t *attrs = json_array();
     json_t *rows = json_array();
     for (uint32_t i = 0; i < (uint32_t)def->n_in + def->n_out; i++) {
-        (void)json_array_append_new(i < def->n_in ? in : out, role_json(role_at(def, i)));
+        (void)json_array_append_new(i < def->n_in ? in : out, role_json(cli_role_at(def, i)));
     }
     for (uint32_t i = 0; i < def->n_attrs; i++) {
-        const char *doc = attr_at(def, i)->doc;
-        (void)json_array_append_new(attrs, json_pack("{s:s, s:s}", "name", attr_at(def, i)->name,
-                                                     "doc", doc != NULL ? doc : ""));
+        const burn_attr *one = cli_attr_at(def, i);
+        (void)json_array_append_new(attrs, json_pack("{s:s, s:s}", "name", one->name, "doc",
+                                                     one->doc != NULL ? one->doc : ""));
     }
     const char *row = NULL;
     for (uint32_t i = 0; (row = burn_op_row(device, def->id, i)) != NULL; i++) {
@@ -179,10 +167,10 @@ static int one_text(burn_device *device, const burn_op_def *def)
 {
     printf("%s: %s\n", def->name, def->summary != NULL ? def->summary : "");
     for (uint32_t i = 0; i < (uint32_t)def->n_in + def->n_out; i++) {
-        print_role(i < def->n_in ? "input" : "output", role_at(def, i));
+        print_role(i < def->n_in ? "input" : "output", cli_role_at(def, i));
     }
     for (uint32_t i = 0; i < def->n_attrs; i++) {
-        const burn_attr *a = attr_at(def, i);
+        const burn_attr *a = cli_attr_at(def, i);
         printf("  %-9s  %-12s %s\n", "attribute", a->name, a->doc != NULL ? a->doc : "");
     }
     printf("on %s:\n", burn_device_name(device));

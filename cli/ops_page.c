@@ -5,7 +5,7 @@
  * docs/ops.md is what it prints; a test compares them and `./dev golden` writes the page anew. It
  * knows no op by name. To show one more property of a definition, add a column here.
  */
-#include "cli.h"
+#include "ops.h"
 
 #include <burn/registry.h>
 #include <stdio.h>
@@ -69,24 +69,12 @@ static void print_dtypes(uint64_t mask)
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-static const burn_role *role_at(const burn_op_def *def, uint32_t i)
-{
-    const char *at = (const char *)def->roles + (size_t)i * def->role_stride;
-    return (const burn_role *)(const void *)at;
-}
-
-static const burn_attr *attr_at(const burn_op_def *def, uint32_t i)
-{
-    const char *at = (const char *)def->attrs + (size_t)i * def->attr_stride;
-    return (const burn_attr *)(const void *)at;
-}
-
 /* `x float`, `bias? float`, `xs... any`, `lo float by value`; equal sets are told once. */
 static void print_roles(const burn_op_def *def, uint32_t first, uint32_t n)
 {
     for (uint32_t i = first; i < first + n; i++) {
-        const burn_role *role = role_at(def, i);
-        uint64_t next = i + 1 < first + n ? role_at(def, i + 1)->dtypes[0] : 0;
+        const burn_role *role = cli_role_at(def, i);
+        uint64_t next = i + 1 < first + n ? cli_role_at(def, i + 1)->dtypes[0] : 0;
         printf("%s`%s%s%s`", i > first ? ", " : "", role->name,
                (role->flags & BURN_ROLE_OPTIONAL) != 0 ? "?" : "",
                (role->flags & BURN_ROLE_VARIADIC) != 0 ? "..." : "");
@@ -103,7 +91,7 @@ static void print_roles(const burn_op_def *def, uint32_t first, uint32_t n)
 static void print_attrs(const burn_op_def *def)
 {
     for (uint32_t i = 0; i < def->n_attrs; i++) {
-        printf("%s`%s`", i > 0 ? ", " : "", attr_at(def, i)->name);
+        printf("%s`%s`", i > 0 ? ", " : "", cli_attr_at(def, i)->name);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 burn_device *dev;
 burn_device *ad;
@@ -34,6 +35,20 @@ int core_test_main(int argc, char **argv, const struct CMUnitTest *tests, size_t
     on_mock = strncmp(argv[1], "mock", 4) == 0;
     int rc = _cmocka_run_group_tests(argv[0], tests, n, NULL, NULL);
     burn_shutdown();
+    return rc;
+}
+
+int core_test_main_explained(int argc, char **argv, const struct CMUnitTest *tests, size_t n)
+{
+    char folder[] = "/tmp/burn-test-explain-XXXXXX";
+    char path[96];
+    if (mkdtemp(folder) == NULL || setenv("BURN_EXPLAIN", folder, 1) != 0) {
+        return 1;
+    }
+    int rc = core_test_main(argc, argv, tests, n);
+    (void)snprintf(path, sizeof(path), "%s/%ld.burn", folder, (long)getpid());
+    (void)unlink(path);
+    (void)rmdir(folder);
     return rc;
 }
 

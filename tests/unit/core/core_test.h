@@ -36,6 +36,8 @@ extern uint32_t window;
 
 /* Opens the device and runs the tests; the exit status. Sets option name=value first when given. */
 int core_test_main(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
+/* The same with BURN_EXPLAIN on, in a folder that is removed at the end. */
+int core_test_main_explained(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
 /* Setup and teardown of every test. */
 int core_setup(void **state);
 int core_teardown(void **state);

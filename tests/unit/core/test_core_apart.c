@@ -13,10 +13,7 @@
 #include <burn/explain.h>
 #include <burn/plans.h>
 #include <burn/replay.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ROUNDS = 5, ROWS = 2, SHORT_ROW = 512, LONG_ROW = 5000 };
 
@@ -188,14 +185,5 @@ int main(int argc, char **argv)
         APART_TEST(a_plan__without_its_group_has_places_for_what_was_in_it),
         APART_TEST(a_replay__goes_on_without_the_group),
     };
-    char folder[] = "/tmp/burn-test-apart-XXXXXX";
-    char path[96];
-    if (mkdtemp(folder) == NULL || setenv("BURN_EXPLAIN", folder, 1) != 0) {
-        return 1;
-    }
-    int rc = core_test_main(argc, argv, tests, COUNT(tests));
-    (void)snprintf(path, sizeof(path), "%s/%ld.burn", folder, (long)getpid());
-    (void)unlink(path);
-    (void)rmdir(folder);
-    return rc;
+    return core_test_main_explained(argc, argv, tests, COUNT(tests));
 }

@@ -197,14 +197,5 @@ int main(int argc, char **argv)
         CORE_TEST(counts__of_all_entries_are_those_of_the_head),
         CORE_TEST(file__is_the_table),
     };
-    char folder[] = "/tmp/burn-test-explain-XXXXXX";
-    char path[96];
-    if (mkdtemp(folder) == NULL || setenv("BURN_EXPLAIN", folder, 1) != 0) {
-        return 1;
-    }
-    int rc = core_test_main(argc, argv, tests, COUNT(tests));
-    (void)snprintf(path, sizeof(path), "%s/%ld.burn", folder, (long)getpid());
-    (void)unlink(path);
-    (void)rmdir(folder);
-    return rc;
+    return core_test_main_explained(argc, argv, tests, COUNT(tests));
 }
