@@ -17,9 +17,9 @@
 #include "exec/launch.h"
 #include "exec/many.h"
 #include "exec/sequence.h"
+#include "exec/walk.h"
 #include "graph/fused.h"
 
-#include <burn/op_attrs.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +44,7 @@ typedef struct node {
     uint32_t visited;
     int64_t positions; /* FULL elements; 0: it cannot be fused */
     int64_t length;    /* of rows; 0: it has none */
+    burni_turn turn;   /* of operands; those from outside, since others end the group */
     const char *why;   /* the first reader of a member did not join, and who it is */
     uint32_t ender;
     uint8_t space;
@@ -130,12 +131,6 @@ static void add_record(graph *g, uint32_t i)
 
 /* ---- who may be fused ------------------------------------------------------------------------ */
 
-static int walks_in_order(const burn_operand *o)
-{
-    int64_t inner = o->rank > 0 ? o->strides[o->rank - 1] : 1;
-    return o->layout != BURN_LAYOUT_STRIDED || inner == 0 || inner == 1;
-}
-
 static int is_plain_result(const burni_launch *launch)
 {
     const burn_operand *z = &launch->operands[launch->n_in];
@@ -143,23 +138,15 @@ static int is_plain_result(const burni_launch *launch)
            burni_fused_takes(launch->op, launch->op->def.fuse);
 }
 
-/* Over the last dims, all of them dense. */
-static int reduces_rows(const burni_launch *launch)
+/* All its operands are turned alike, or not at all. */
+static int has_one_turn(const burni_launch *launch, burni_turn *turn)
 {
-    const burn_attrs_axes *a = launch->attrs;
-    const burn_operand *x = &launch->operands[0];
-    if (launch->attrs_size < sizeof(*a) || launch->n_in != 1 || x->rank == 0 ||
-        x->layout != BURN_LAYOUT_CONTIGUOUS) {
-        return 0;
+    int fits = 1;
+    for (uint32_t k = 0; k < launch->n_in && fits; k++) {
+        burni_turn own = burni_turn_of(&launch->operands[k]);
+        fits = burni_turns_agree(turn, &own, turn);
     }
-    uint32_t seen = 0;
-    for (uint32_t k = 0; k < a->n_axes; k++) {
-        int64_t axis = a->axes[k] < 0 ? a->axes[k] + x->rank : a->axes[k];
-        seen |= axis >= 0 && axis < x->rank ? 1u << axis : 0;
-    }
-    uint32_t n = a->n_axes == 0 ? x->rank : a->n_axes;
-    uint32_t tail = ((1u << n) - 1u) << (x->rank - n);
-    return a->n_axes == 0 || seen == tail;
+    return fits;
 }
 
 static void look_at(graph *g, uint32_t i)
@@ -176,14 +163,12 @@ static void look_at(graph *g, uint32_t i)
         self->produces = 1;
         self->has_product = 1;
     } else if (fuse == BURN_FUSE_POINTWISE || fuse == BURN_FUSE_GENERATE) {
-        for (uint32_t k = 0; k < launch->n_in; k++) {
-            if (!walks_in_order(&launch->operands[k])) {
-                return;
-            }
+        if (!has_one_turn(launch, &self->turn)) {
+            return;
         }
         self->positions = made;
         self->generates = fuse == BURN_FUSE_GENERATE;
-    } else if (fuse == BURN_FUSE_REDUCE && made > 0 && reduces_rows(launch)) {
+    } else if (fuse == BURN_FUSE_REDUCE && made > 0 && burni_reduces_rows(launch)) {
         int64_t taken = burni_operand_numel(&launch->operands[0]);
         if (taken / made > 1) {
             self->positions = taken;
@@ -335,6 +320,7 @@ static void merge(graph *g, uint32_t a, uint32_t b)
     to->why = ended->why;
     to->length = head.length > 0 ? head.length : other->length;
     to->positions = head.positions;
+    (void)burni_turns_agree(&head.turn, &other->turn, &to->turn);
     to->has_product = head.has_product | other->has_product;
     to->n_members = n_members;
     to->n_operands = n_operands;
@@ -348,6 +334,18 @@ static int same_walk(const graph *g, uint32_t a, uint32_t b)
     const node *y = &g->nodes[b];
     return x->positions == y->positions &&
            (x->length == 0 || y->length == 0 || x->length == y->length);
+}
+
+/* Is there one order in which the operands of both are read in blocks, within a block a row? */
+static int turns_fit(const graph *g, uint32_t a, uint32_t b)
+{
+    const node *x = &g->nodes[a];
+    const node *y = &g->nodes[b];
+    burni_turn turn;
+    int64_t length = x->length > 0 ? x->length : y->length;
+    int has_product = x->has_product | y->has_product;
+    return burni_turns_agree(&x->turn, &y->turn, &turn) && burni_turn_has_rows(&turn, length) &&
+           (turn.inner == 0 || !has_product);
 }
 
 /* Why record i does not join the group of one that made its operand; NULL: it joins, as `space`. */
@@ -371,7 +369,7 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     if (*space == 255 || (!alone && !same_walk(g, group, mine))) {
         return "goes over another number of elements";
     }
-    if (!groups_fit(g, group, mine, i, *space)) {
+    if (!groups_fit(g, group, mine, i, *space) || !turns_fit(g, group, mine)) {
         return "reads in another shape or order";
     }
     return would_cycle(g, group, mine) ? "needs what must run in between" : NULL;

@@ -289,6 +289,13 @@ static void transpose_tile(const plan *p, char *out, int64_t out_row, const char
     }
 }
 
+void flex_transpose(uint32_t size, void *out, int64_t out_row, const void *in, int64_t in_col,
+                    int64_t rows, int64_t cols)
+{
+    const plan p = {.size = size};
+    transpose_tile(&p, out, out_row, in, in_col, 0, rows, 0, cols);
+}
+
 /* out[r][c] = in[c][r] for a plane: rows of the source are dense along r, of the output along c. */
 static void transpose(const plan *p, char *out, int64_t out_row, const char *in, int64_t in_col,
                       int64_t rows, int64_t cols)

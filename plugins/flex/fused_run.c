@@ -11,6 +11,7 @@
 #include "fused_tile.h"
 
 #include "fused_producer.h"
+#include "fused_turn.h"
 #include "stream.h"
 #include "threads.h"
 #include "tiles.h"
@@ -24,8 +25,6 @@ enum { FAR_TILE = 512 };
 enum { FAR_TASK = 1 << 18 };
 /* Operands of that size come from beyond the second cache. */
 enum { FETCH_BYTES = 1 << 20 };
-/* Transposed operands of that many bytes, with lines so long, are left to the single ops. */
-enum { LEAST_TURNED = 1 << 18, MOST_CROSSED = 64 };
 enum { SMALL_FULL = FLEX_FUSED_CACHE, SMALL_ROWS = 4 << 10, MAX_PARTS = 64 };
 
 /* ---- one tile -------------------------------------------------------------------------------- */
@@ -71,7 +70,7 @@ static int run_steps(flex_fused_tile *t)
 static void fetch(const flex_fused_tile *t, const flex_fused_place *p, uint64_t from, uint64_t n)
 {
     if (!p->by_row) {
-        flex_fetch(moved(t->job, p->slot, t->at + t->n + from), n * t->job->f->size[p->slot]);
+        flex_fetch(moved(t->job, p->slot, t->next + from), n * t->job->f->size[p->slot]);
     }
 }
 
@@ -133,10 +132,11 @@ static void place_buffers(flex_fused_tile *t, char *full, char *rows)
     }
 }
 
-static void start_tile(flex_fused_tile *t, flex_fused_job *job, char *full, char *rows)
+void flex_fused_start_tile(flex_fused_tile *t, flex_fused_job *job, char *full, char *rows)
 {
     t->job = job;
     t->accs = NULL;
+    t->panels = NULL;
     t->length = job->length;
     if (job->f->product != NULL) {
         t->made = job->data[flex_fused_extra(job->f)];
@@ -145,23 +145,35 @@ static void start_tile(flex_fused_tile *t, flex_fused_job *job, char *full, char
     place_buffers(t, full, rows);
 }
 
+int flex_fused_run_tile(flex_fused_tile *t, uint64_t at, uint64_t n)
+{
+    flex_fused_job *job = t->job;
+    t->at = at;
+    t->n = n;
+    if (job->length > 0) {
+        t->row = (int64_t)(at / job->length);
+        t->n_rows = n / job->length;
+    }
+    place_operands(t);
+    if (!(job->fetch ? run_steps_fetching(t) : run_steps(t))) {
+        atomic_store(&job->fault, 1);
+        return 0;
+    }
+    return 1;
+}
+
 /* Positions lo .. hi - 1, whole rows where there are rows. 0: an element has no answer. */
 static int run_range(flex_fused_tile *t, uint64_t lo, uint64_t hi)
 {
-    flex_fused_job *job = t->job;
-    for (uint64_t at = lo; at < hi; at += t->n) {
-        t->at = at;
-        t->n = hi - at < job->tile ? hi - at : job->tile;
-        if (job->length > 0) {
-            t->row = (int64_t)(at / job->length);
-            t->n_rows = t->n / job->length;
-        } else if (job->cut > 0) {
+    const flex_fused_job *job = t->job;
+    for (uint64_t at = lo; at < hi; at = t->next) {
+        uint64_t n = hi - at < job->tile ? hi - at : job->tile;
+        if (job->length == 0 && job->cut > 0) {
             uint64_t left = job->cut - at % job->cut;
-            t->n = t->n < left ? t->n : left;
+            n = n < left ? n : left;
         }
-        place_operands(t);
-        if (!(job->fetch ? run_steps_fetching(t) : run_steps(t))) {
-            atomic_store(&job->fault, 1);
+        t->next = at + n;
+        if (!flex_fused_run_tile(t, at, n)) {
             return 0;
         }
     }
@@ -182,7 +194,7 @@ typedef struct span {
 static void run_span(flex_fused_job *job, const span *s, char *full, char *rows)
 {
     flex_fused_tile t;
-    start_tile(&t, job, full, rows);
+    flex_fused_start_tile(&t, job, full, rows);
     for (uint64_t k = 0; k < s->lines; k++) {
         uint64_t at = s->at + k * s->step;
         if (s->made != NULL) {
@@ -409,7 +421,7 @@ static void rows_task(void *ctx, uint32_t task)
     uint64_t n_rows = job->n / job->length;
     uint64_t lo = task * job->grain;
     uint64_t hi = n_rows - lo < job->grain ? n_rows : lo + job->grain;
-    start_tile(&t, job, full, rows);
+    flex_fused_start_tile(&t, job, full, rows);
     for (uint64_t row = lo; row < hi; row++) {
         run_row(&t, row, job->alone);
     }
@@ -533,33 +545,6 @@ static int choose_tile(flex_fused_job *job)
     rows = rows > FLEX_FUSED_ROWS ? FLEX_FUSED_ROWS : rows;
     job->tile = rows * job->length;
     return 1;
-}
-
-/*
- * Large and dense along another axis than the last: tiles would fetch a line per element. The
- * single op goes by blocks of rows and columns.
- */
-static int is_turned(const flex_fused_job *job, const burn_operand *x)
-{
-    if (x->kind == BURN_IMMEDIATE || x->rank < 2 ||
-        job->n * flex_size(x->dtype) < LEAST_TURNED) {
-        return 0;
-    }
-    int64_t last = x->strides[x->rank - 1];
-    int64_t before = x->strides[x->rank - 2];
-    return last != 0 && last != 1 && before == 1 && x->dims[x->rank - 1] >= MOST_CROSSED;
-}
-
-/* What only the product reads is no matter: its kernel packs it as it does alone. */
-static int has_turned(const flex_fused_job *job, const burn_fused_program *program)
-{
-    const burn_fused_input *inputs = burn_fused_inputs(program);
-    for (uint32_t i = 0; i < job->f->n_in; i++) {
-        if (inputs[i].space != BURN_FUSED_WHOLE && is_turned(job, job->operands[i])) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 /* The sizes of the launch. Returns 0 when the program cannot run on them. */
@@ -688,12 +673,22 @@ static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_pr
         return flex_fail(call->err, BURN_E_UNSUPPORTED,
                          "fused: var and logsumexp of rows longer than %d", FLEX_FUSED_TILE);
     }
+    int in_blocks = job->n_turned > 0 && flex_fused_in_blocks(job, rows_fit);
+    if (job->n_turned > 0 && !in_blocks) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED,
+                         "fused: a large transposed operand beside %s",
+                         job->turn_mixed     ? "one transposed otherwise"
+                         : f->product != NULL ? "a product"
+                                              : "rows of another length");
+    }
     int32_t rc = f->product != NULL ? run_product(job, p, !rows_fit) : BURN_OK;
     if (rc != BURN_OK) {
         return rc;
     }
     if (!rows_fit) {
         run_long_rows(job);
+    } else if (in_blocks) {
+        flex_fused_run_turned(job);
     } else if (f->product == NULL) {
         run_tiles(job);
     }
@@ -716,9 +711,10 @@ __attribute__((noinline)) static int32_t run_one_tile(flex_fused_job *job, const
     _Alignas(64) char full[SMALL_FULL];
     flex_fused_tile t;
     job->tile = job->f->tile;
-    start_tile(&t, job, full, NULL);
+    flex_fused_start_tile(&t, job, full, NULL);
     t.at = 0;
     t.n = job->n;
+    t.next = job->n;
     place_operands(&t);
     if (!run_steps(&t)) {
         return flex_fail(call->err, BURN_E_DATA, "fused: an element has no answer");
@@ -748,9 +744,7 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
         run_ones(&job, room);
         return run_one_tile(&job, call);
     }
-    if (has_turned(&job, call->attrs)) {
-        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: a large transposed operand");
-    }
+    flex_fused_find_turned(&job, call->attrs);
     job.stream = (uint8_t)wants_stream(&job);
     job.fetch = job.n * program->slot_size >= FETCH_BYTES;
     find_direct(&job);

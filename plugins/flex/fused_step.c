@@ -5,7 +5,7 @@
  * A map is one call of a vector loop. Values of rows are a loop's scalar where a row is long, and
  * are repeated for a few hundred positions at a time where rows are short. Owns no buffer but that.
  */
-#include "fused_tile.h"
+#include "fused_turn.h"
 
 #include "stream.h"
 #include "tiles.h"
@@ -108,6 +108,11 @@ int flex_fused_load(const flex_fused_step *s, flex_fused_tile *t)
     const burn_operand *x = t->job->operands[s->index];
     const flex_fused_value *v = &f->values[s->out];
     int full = s->space == BURN_FUSED_FULL;
+    char *panel = full ? flex_fused_panel(t, s->index) : NULL;
+    if (panel != NULL) {
+        t->ptr[s->out] = panel;
+        return 1;
+    }
     int64_t first = full ? (int64_t)t->at : t->row;
     int64_t n = full ? (int64_t)t->n : (int64_t)t->n_rows;
     int64_t run = x->dims[x->rank - 1];

@@ -13,6 +13,17 @@
 
 #include <stdatomic.h>
 
+/* Turned operands that a program may have (fused_turn.h). */
+enum { FLEX_FUSED_TURNED = 4 };
+
+typedef struct flex_fused_turned {
+    uint32_t operand;
+    uint32_t zero;
+    uint64_t run;   /* positions that are `step` elements apart, behind its dense axis */
+    int64_t step;
+    uint64_t panel; /* where its panel begins, in bytes */
+} flex_fused_turned;
+
 typedef struct flex_fused_job {
     const flex_fused *f;
     uint64_t n;      /* positions */
@@ -27,10 +38,21 @@ typedef struct flex_fused_job {
     uint8_t alone; /* long rows: each on one thread */
     uint8_t fetch; /* ask for the next tile while this one runs */
     uint8_t by_step; /* long rows: no strand runs, so inner values are needed */
-    uint8_t zero[4];
+    uint8_t turn_mixed; /* operands are turned in different ways */
+    uint8_t turn_large; /* one of them is large */
+    uint8_t zero[2];
+    uint32_t n_turned;
+    uint32_t zero_2;
+    /* Of turned operands: elements of the dense axis, positions from one to the next, and the lines
+     * and the width of a block. */
+    uint64_t turn_dim;
+    uint64_t turn_inner;
+    uint64_t turn_lines;
+    uint64_t turn_width;
     /* From here on filled as far as needed. */
     char *data[FLEX_FUSED_OPERANDS];
     const burn_operand *operands[FLEX_FUSED_OPERANDS];
+    flex_fused_turned turned[FLEX_FUSED_TURNED];
     flex_fused_place direct_places[BURN_MAX_OPERANDS]; /* results that are made where they belong */
     char *ones[FLEX_FUSED_VALUES]; /* ONE values */
 } flex_fused_job;
@@ -39,15 +61,25 @@ struct flex_fused_tile {
     flex_fused_job *job;
     uint64_t at; /* first position */
     uint64_t n;
+    uint64_t next; /* where the tile after this one begins */
     int64_t row; /* first row */
     uint64_t n_rows;
     uint64_t length;
     flex_acc *accs; /* where reductions of long rows gather; NULL: rows are whole */
     char *full;     /* the buffers of FULL values */
+    char *panels;   /* of turned operands; NULL: none is filled */
+    uint64_t panel_at; /* the tile's first element in each */
     char *made;     /* the product's result from position `made_at` on */
     uint64_t made_at;
     double sums[FLEX_FUSED_ROWS]; /* of each row, by the fold that keeps them */
     char *ptr[FLEX_FUSED_VALUES];
 };
+
+/* A task's first tile: its buffers are in their places. `rows` NULL: where row values lie stays. */
+void flex_fused_start_tile(flex_fused_tile *t, flex_fused_job *job, char *full, char *rows);
+
+/* All steps for positions at .. at + n - 1; `next` is set. 0: an element has no answer, and the job
+ * knows. */
+int flex_fused_run_tile(flex_fused_tile *t, uint64_t at, uint64_t n);
 
 #endif /* BURN_PLUGINS_FLEX_FUSED_TILE_H */

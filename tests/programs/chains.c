@@ -136,6 +136,56 @@ static int32_t with_row(const place *at, int32_t x)
     return call(at, pick_binary(at), x, row, 2);
 }
 
+/* What each column gives: beside the chain, as a bias's gradient, or back into its elements. */
+static int32_t with_columns(const place *at, int32_t x)
+{
+    static const uint64_t ops[] = {BURN_OP_SUM, BURN_OP_SUM, BURN_OP_MAX, BURN_OP_MEAN,
+                                   BURN_OP_MIN, BURN_OP_ANY, BURN_OP_SUM};
+    const burn_meta *meta = meta_of(at, x);
+    burn_attrs_axes a;
+    burn_attrs_init(&a, sizeof(a));
+    if (!maker_at(at->m, x)->known || meta->rank < 2) {
+        return x;
+    }
+    a.n_axes = at->how->pick % 3 == 0 ? 1 : meta->rank - 1;
+    for (uint32_t k = 0; k < a.n_axes; k++) {
+        a.axes[k] = k;
+    }
+    a.keepdims = at->how->pick % 2;
+    int32_t column = maker_op(at->m, at->t, ops[at->how->pick % COUNT_OF(ops)], &a, sizeof(a), &x,
+                              1);
+    if (column == NO_VALUE || !maker_may_use(at->m, x, at->t)) {
+        return column;
+    }
+    int fits = maker_at(at->m, column)->known &&
+               meta_of(at, column)->dtype == meta_of(at, x)->dtype;
+    return fits && at->how->pick % 5 == 0 ? call(at, pick_binary(at), x, column, 2) : x;
+}
+
+/* An operand that is dense along another axis than the last. */
+static int32_t with_turned(const place *at, int32_t x)
+{
+    const burn_meta meta = *meta_of(at, x);
+    burn_attrs_permute a;
+    int64_t dims[BURN_MAX_RANK] = {0};
+    if (!maker_at(at->m, x)->known || meta.rank < 2 || meta.dtype == BURN_BOOL) {
+        return x;
+    }
+    burn_attrs_init(&a, sizeof(a));
+    a.n_axes = meta.rank;
+    for (uint32_t k = 0; k < meta.rank; k++) {
+        uint32_t from = (k + 1 + at->how->pick % (meta.rank - 1)) % meta.rank;
+        a.perm[k] = from;
+        dims[from] = meta.dims[k];
+    }
+    int32_t y = maker_plain(at->m, at->t, meta.dtype, meta.rank, dims);
+    y = maker_op(at->m, at->t, BURN_OP_PERMUTE, &a, sizeof(a), &y, 1);
+    if (y == NO_VALUE || !maker_may_use(at->m, x, at->t)) {
+        return x;
+    }
+    return call(at, pick_binary(at), x, y, 2);
+}
+
 /* One column or one row of the first value, broadcast. */
 static int32_t with_part(const place *at, int32_t x)
 {
@@ -311,6 +361,7 @@ static const sort makers[] = {
     {20, unary},     {14, with_scalar}, {14, with_first}, {8, with_itself}, {12, recast},
     {14, with_row},  {8, with_part},    {8, choose},      {3, divide},      {6, variable},
     {3, keep},       {9, draw_numbers}, {9, product},     {3, convolve},
+    {9, with_turned}, {9, with_columns},
 };
 
 /* ---- the chain ------------------------------------------------------------------------------- */
@@ -356,6 +407,14 @@ static int has_room(const maker *m)
     return m->p->n_steps < MAX_STEPS - 160 && m->p->n_values < MAX_VALUES - 110;
 }
 
+/* One that is larger than a tile of a pass. */
+static int32_t larger(maker *m, uint32_t t)
+{
+    const int64_t dims[3] = {1 + draw(m, 3), 3 + draw(m, 70), 2 + draw(m, 80)};
+    uint32_t rank = 2 + draw(m, 2);
+    return maker_plain(m, t, BURN_F32, rank, dims + 3 - rank);
+}
+
 /* The same thing with another number of rows. */
 static int32_t other_batch(maker *m, uint32_t t, int32_t x)
 {
@@ -373,6 +432,7 @@ void maker_chains(maker *m, uint32_t t)
     uint32_t n = draw_chain(m, links);
     uint32_t rounds = 1 + draw(m, 4);
     int32_t first = maker_find(m, t, chance(m, 60) ? BURN_F32 : BURN_DTYPE_NONE);
+    first = chance(m, 20) ? larger(m, t) : first;
     if (first == NO_VALUE) {
         return;
     }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * walk.c - orders in which operands lie. See walk.h.
+ *
+ * What is asked here are facts of shapes and strides; what a kernel makes of them is its own
+ * business, and it may still refuse sizes that come later. Pure; any thread.
+ */
+#include "exec/walk.h"
+
+#include <burn/op_attrs.h>
+
+/* Rows that are longer are walked several times, and a turned operand would be turned each time. */
+enum { LONGEST_TURNED_ROW = 4096 };
+
+/* ---- turned operands ------------------------------------------------------------------------- */
+
+/* The first axis with neighbours in memory, or the rank. */
+static uint32_t dense_axis(const burn_operand *o)
+{
+    uint32_t axis = 0;
+    while (axis < o->rank && (o->strides[axis] != 1 || o->dims[axis] <= 1)) {
+        axis++;
+    }
+    return axis;
+}
+
+burni_turn burni_turn_of(const burn_operand *o)
+{
+    burni_turn turn = {0, 0};
+    uint32_t axis = dense_axis(o);
+    uint32_t last = o->rank;
+    while (last > 0 && o->dims[last - 1] == 1) {
+        last--;
+    }
+    if (o->layout != BURN_LAYOUT_STRIDED || axis == o->rank || o->strides[last - 1] == 0 ||
+        o->strides[last - 1] == 1) {
+        return turn;
+    }
+    turn.dim = o->dims[axis];
+    turn.inner = 1;
+    for (uint32_t i = axis + 1; i < o->rank; i++) {
+        turn.inner *= o->dims[i];
+    }
+    for (uint32_t i = axis; i-- > 0 && o->strides[i] == turn.dim;) {
+        turn.dim *= o->dims[i];
+    }
+    return turn;
+}
+
+int burni_turns_agree(const burni_turn *a, const burni_turn *b, burni_turn *out)
+{
+    *out = a->inner > 0 ? *a : *b;
+    return a->inner == 0 || b->inner == 0 || (a->inner == b->inner && a->dim == b->dim);
+}
+
+int burni_turn_has_rows(const burni_turn *turn, int64_t length)
+{
+    return turn->inner == 0 || length == 0 ||
+           (turn->inner % length == 0 && length <= LONGEST_TURNED_ROW);
+}
+
+/* ---- reductions ------------------------------------------------------------------------------ */
+
+int burni_reduces_rows(const burni_launch *launch)
+{
+    const burn_attrs_axes *a = launch->attrs;
+    const burn_operand *x = &launch->operands[0];
+    if (launch->attrs_size < sizeof(*a) || launch->n_in != 1 || x->rank == 0 ||
+        x->layout != BURN_LAYOUT_CONTIGUOUS) {
+        return 0;
+    }
+    uint32_t seen = 0;
+    for (uint32_t k = 0; k < a->n_axes; k++) {
+        int64_t axis = a->axes[k] < 0 ? a->axes[k] + x->rank : a->axes[k];
+        seen |= axis >= 0 && axis < x->rank ? 1u << axis : 0;
+    }
+    uint32_t n = a->n_axes == 0 ? x->rank : a->n_axes;
+    uint32_t tail = ((1u << n) - 1u) << (x->rank - n);
+    return a->n_axes == 0 || seen == tail;
+}

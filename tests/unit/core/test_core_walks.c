@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test_core_walks.c - groups over operands that lie in another order than they are walked in.
+ *
+ * Each test runs a step with window 1 and some times over with the window of the command line, and
+ * compares bits; on flex it also counts the calls of the last plan's groups. On mock there is no
+ * row, so the plan has no group. Sizes change from round to round, for a plan serves all. To add
+ * one: a step_fn and a call of `same_as_eager`, with the number of calls that should be in groups.
+ */
+#include "core_test.h"
+
+#include <burn/plans.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROUNDS = 3, MOST = 1 << 18 };
+
+typedef burn_tensor *(*step_fn)(int round);
+
+static float eager[ROUNDS][MOST];
+static float waited[MOST];
+static float drawn[MOST];
+
+/* The step's result, as f32; how many bytes. */
+static size_t run_step(step_fn step, int round, float *values)
+{
+    burn_err err = BURN_ERR_INIT;
+    burn_scope_begin();
+    burn_tensor *t = step(round);
+    size_t bytes = (size_t)burn_numel(t) * sizeof(float);
+    assert_in_range(bytes, 4, MOST * sizeof(float));
+    if (burn_read(t, values, bytes, &err) != BURN_OK) {
+        fail_msg("%s", err.text);
+    }
+    burn_scope_end();
+    (void)burn_sync(dev, NULL);
+    return bytes;
+}
+
+/* `fused`: calls in groups of the plan of the last round, where flex plans at all. */
+static void same_as_eager(step_fn step, uint32_t fused)
+{
+    burn_plan_totals t;
+    set_window(1);
+    for (int k = 0; k < ROUNDS; k++) {
+        (void)run_step(step, k, eager[k]);
+    }
+    set_window(window);
+    for (int again = 0; again < 3; again++) {
+        for (int k = 0; k < ROUNDS; k++) {
+            size_t bytes = run_step(step, k, waited);
+            assert_memory_equal(waited, eager[k], bytes);
+        }
+    }
+    if (window == 1) {
+        return;
+    }
+    BURN_INIT(&t, burn_plan_totals);
+    assert_int_equal(burn_plan_report(dev, &t, NULL), BURN_OK);
+    assert_int_equal(t.last.n_fused, on_mock ? 0 : fused);
+}
+
+/* Uploaded, so that numbers that are drawn join no group. */
+static burn_tensor *random_of(uint32_t rank, const int64_t *dims)
+{
+    int64_t n = 1;
+    uint64_t random = 3;
+    for (uint32_t d = 0; d < rank; d++) {
+        n *= dims[d];
+        random = random * 64 + (uint64_t)dims[d];
+    }
+    assert_in_range(n, 0, MOST);
+    for (int64_t i = 0; i < n; i++) {
+        drawn[i] = (float)next_random(&random) / 2147483648.0F - 0.5F;
+    }
+    return burn_tensor_from_data(dev, BURN_F32, rank, dims, drawn);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+/* Lines that are no multiple of a block's, strips that are none of a tile's; once all is small. */
+static burn_tensor *turned(int round)
+{
+    static const int64_t rows[ROUNDS] = {5, 300, 77};
+    static const int64_t columns[ROUNDS] = {7, 641, 1030};
+    int64_t r = rows[round];
+    int64_t c = columns[round];
+    burn_tensor *b = burn_transpose(random_of(2, DIMS(c, r)), 0, 1);
+    return burn_mul(burn_relu(burn_add(random_of(2, DIMS(r, c)), b)), random_of(2, DIMS(r, c)));
+}
+
+static void walks__a_transposed_operand_joins(void **state)
+{
+    (void)state;
+    same_as_eager(turned, 3);
+}
+
+/* Channels last, seen as channels first; halves in between; the last operand is dense by lines. */
+static burn_tensor *permuted(int round)
+{
+    int64_t w = 19 + 40 * round;
+    burn_tensor *x = burn_permute(random_of(4, DIMS(3, 11, w, 20)), 4, DIMS(0, 3, 1, 2));
+    burn_tensor *half = burn_cast(x, BURN_F16);
+    burn_tensor *y = burn_mul(half, burn_cast(random_of(4, DIMS(3, 20, 11, w)), BURN_F16));
+    return burn_add(burn_cast(burn_neg(y), BURN_F32), random_of(1, DIMS(w)));
+}
+
+static void walks__a_permuted_operand_joins(void **state)
+{
+    (void)state;
+    same_as_eager(permuted, 6);
+}
+
+/* Not dense along any axis; dense along one but backwards along the other; in a larger matrix. */
+static burn_tensor *odd(int round)
+{
+    int64_t n = 40 + 100 * round;
+    burn_tensor *x = burn_transpose(random_of(2, DIMS(2 * n, 34)), 0, 1);
+    burn_tensor *y = burn_flip(burn_transpose(random_of(2, DIMS(n, 40)), 0, 1), 1, DIMS(1));
+    burn_tensor *z = burn_slice(random_of(2, DIMS(34, 2 * n)), 1, 0, 2 * n, 2);
+    y = burn_slice(y, 0, 3, 37, 1);
+    return burn_abs(burn_mul(burn_add(burn_slice(x, 1, 0, 2 * n, 2), y), z));
+}
+
+static void walks__sliced_and_turned_operands_join(void **state)
+{
+    (void)state;
+    same_as_eager(odd, 3);
+}
+
+/* What the group made is read transposed: that needs a value of another position. */
+static burn_tensor *own_result(int round)
+{
+    int64_t n = 60 + 90 * round;
+    burn_tensor *x = burn_transpose(random_of(2, DIMS(n, 130)), 0, 1);
+    burn_tensor *y = burn_transpose(random_of(2, DIMS(n, 131)), 0, 1);
+    burn_tensor *z = burn_mul(x, burn_slice(y, 0, 1, 131, 1));
+    return burn_add(burn_transpose(z, 0, 1), random_of(2, DIMS(n, 130)));
+}
+
+static void walks__its_own_result_transposed_ends_a_group(void **state)
+{
+    (void)state;
+    same_as_eager(own_result, 0);
+}
+
+/* One walk serves both. */
+static burn_tensor *both(int round)
+{
+    int64_t n = 60 + 90 * round;
+    burn_tensor *x = burn_transpose(random_of(2, DIMS(n, 130)), 0, 1);
+    burn_tensor *y = burn_transpose(burn_add(random_of(2, DIMS(n, 130)), burn_scalar(1.0)), 0, 1);
+    (void)burn_sync(dev, NULL);
+    return burn_sub(burn_exp(burn_mul(x, y)), burn_neg(y));
+}
+
+static void walks__operands_that_are_turned_alike_join(void **state)
+{
+    (void)state;
+    same_as_eager(both, 4);
+}
+
+/* Turned in two ways: the second one stands alone. */
+static burn_tensor *differently(int round)
+{
+    int64_t n = 40 + 3 * round;
+    burn_tensor *x = burn_permute(random_of(3, DIMS(n, 31, 30)), 3, DIMS(1, 2, 0));
+    burn_tensor *y = burn_permute(random_of(3, DIMS(30, n, 31)), 3, DIMS(2, 0, 1));
+    burn_tensor *z = burn_relu(burn_neg(x));
+    return burn_abs(burn_mul(z, y));
+}
+
+static void walks__operands_turned_in_two_ways_are_two_groups(void **state)
+{
+    (void)state;
+    same_as_eager(differently, 4);
+}
+
+/* Whole rows in each block. */
+static burn_tensor *rows(int round)
+{
+    int64_t n = 70 + 400 * round;
+    int64_t last[1] = {1};
+    burn_tensor *x = burn_transpose(random_of(2, DIMS(n, 90)), 0, 1);
+    burn_tensor *y = burn_exp(burn_mul(x, random_of(2, DIMS(90, n))));
+    return burn_div(y, burn_sum(y, 1, last, 1));
+}
+
+static void walks__rows_of_a_transposed_operand_are_reduced(void **state)
+{
+    (void)state;
+    same_as_eager(rows, 4);
+}
+
+/* Rows that the blocks do not hold: both dims at once. */
+static burn_tensor *all(int round)
+{
+    int64_t n = 50 + 10 * round;
+    burn_tensor *x = burn_transpose(random_of(2, DIMS(n, 90)), 0, 1);
+    return burn_sum(burn_exp(burn_mul(x, random_of(2, DIMS(90, n)))), 0, NULL, 0);
+}
+
+static void walks__rows_over_several_lines_are_a_reduction_alone(void **state)
+{
+    (void)state;
+    same_as_eager(all, 2);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        WINDOW_TEST(walks__a_transposed_operand_joins),
+        WINDOW_TEST(walks__a_permuted_operand_joins),
+        WINDOW_TEST(walks__sliced_and_turned_operands_join),
+        WINDOW_TEST(walks__its_own_result_transposed_ends_a_group),
+        WINDOW_TEST(walks__operands_that_are_turned_alike_join),
+        WINDOW_TEST(walks__operands_turned_in_two_ways_are_two_groups),
+        WINDOW_TEST(walks__rows_of_a_transposed_operand_are_reduced),
+        WINDOW_TEST(walks__rows_over_several_lines_are_a_reduction_alone),
+    };
+    return core_test_main(argc, argv, tests, COUNT(tests));
+}
