@@ -133,7 +133,8 @@ static burni_cause *cause_from_word(const burni_fault *f, const burn_fault *word
     burn_err err = BURN_ERR_INIT;
     const char *name = f->op->def.name;
     const char *operand = burni_operand_name(f->op, word->operand, UINT32_MAX);
-    if (word->code == BURN_E_DATA && word->bound > 0) {
+    int is_value = word->code == BURN_E_DATA || word->code == BURN_E_INVALID;
+    if (is_value && word->bound > 0) {
         (void)burni_fail(&err, word->code, "%s: %s %lld at position %lld is not in 0..%lld", name,
                          operand, (long long)word->value, (long long)word->position,
                          (long long)word->bound - 1);

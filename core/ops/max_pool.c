@@ -248,27 +248,39 @@ const burn_op_def burn_op_def_max_pool2d = {
 
 static int32_t infer_max_grad(const burn_infer *a)
 {
+    const char *op = "max_pool2d_grad";
     const burn_attrs_pool *s = BURNI_ATTRS(a, burn_attrs_pool);
     const burn_meta *g = a->in[0];
     const burn_meta *index = a->in[1];
+    char tg[192];
+    char ti[192];
     if (s == NULL) {
-        return burni_no_attrs("max_pool2d_grad", a->err);
+        return burni_no_attrs(op, a->err);
     }
+    (void)burni_shape_text(tg, sizeof(tg), g->rank, g->dims);
     int fits = g->rank == 4 && index->rank == 4;
     if (!fits || memcmp(g->dims, index->dims, 4 * sizeof(int64_t)) != 0) {
-        char tg[192];
-        char ti[192];
         return burni_fail(a->err, BURN_E_SHAPE,
-                          "max_pool2d_grad: g %s and index %s must have rank 4 and one shape",
-                          burni_shape_text(tg, sizeof(tg), g->rank, g->dims),
+                          "%s: g %s and index %s must have rank 4 and one shape", op, tg,
                           burni_shape_text(ti, sizeof(ti), index->rank, index->dims));
     }
-    int32_t rc = burni_check_pair("max_pool2d_grad", "size", s->size, 0, a->err);
+    burni_pool d = {g->dims[0], g->dims[1], s->size[0], s->size[1], 0, 0, s};
+    int32_t rc = burni_check_pair(op, "size", s->size, 0, a->err);
+    rc = rc == BURN_OK ? burni_pool_resolve(op, &d, a->err) : rc;
     if (rc != BURN_OK) {
         return rc;
     }
-    const int64_t dims[4] = {g->dims[0], g->dims[1], s->size[0], s->size[1]};
-    return burni_set_shape("max_pool2d_grad", &a->out[0], 4, dims, a->err);
+    if (d.oh != g->dims[2] || d.ow != g->dims[3]) {
+        return burni_fail(a->err, BURN_E_SHAPE,
+                          "%s: g is %s, a plane of %lld x %lld has %lld x %lld windows of kernel "
+                          "[%lld,%lld], stride [%lld,%lld], padding [%lld,%lld]",
+                          op, tg, (long long)d.h, (long long)d.w, (long long)d.oh,
+                          (long long)d.ow, (long long)s->kernel[0], (long long)s->kernel[1],
+                          (long long)s->stride[0], (long long)s->stride[1],
+                          (long long)s->padding[0], (long long)s->padding[1]);
+    }
+    const int64_t dims[4] = {d.n, d.c, d.h, d.w};
+    return burni_set_shape(op, &a->out[0], 4, dims, a->err);
 }
 
 /* The plane's two dims as one. */
@@ -338,17 +350,20 @@ typedef struct max_grad_sample {
     int64_t g[4];
     int64_t index[4];
     int64_t size[2];
-    double bound;
+    int64_t kernel;
+    int64_t stride;
+    int64_t padding;
     int32_t error;
 } max_grad_sample;
 
 static const max_grad_sample max_grad_rows[] = {
-    {"plain", {2, 3, 2, 2}, {2, 3, 2, 2}, {4, 5}, 20.0, 0},
-    {"many to one place", {1, 2, 4, 4}, {1, 2, 4, 4}, {2, 2}, 2.0, 0},
-    {"one element", {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, 1.0, 0},
-    {"no batch", {0, 1, 2, 2}, {0, 1, 2, 2}, {4, 4}, 16.0, 0},
-    {"shapes differ", {1, 1, 2, 2}, {1, 1, 2, 3}, {4, 4}, 16.0, BURN_E_SHAPE},
-    {"size below 0", {1, 1, 2, 2}, {1, 1, 2, 2}, {-4, 4}, 16.0, BURN_E_INVALID},
+    {"plain", {2, 3, 2, 2}, {2, 3, 2, 2}, {4, 5}, 2, 2, 0, 0},
+    {"many to one place", {1, 2, 3, 3}, {1, 2, 3, 3}, {2, 2}, 2, 1, 1, 0},
+    {"one element", {1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1, 0, 0},
+    {"no batch", {0, 1, 2, 2}, {0, 1, 2, 2}, {4, 4}, 2, 2, 0, 0},
+    {"shapes differ", {1, 1, 2, 2}, {1, 1, 2, 3}, {4, 4}, 2, 2, 0, BURN_E_SHAPE},
+    {"another plane", {1, 1, 2, 2}, {1, 1, 2, 2}, {4, 7}, 2, 2, 0, BURN_E_SHAPE},
+    {"size below 0", {1, 1, 2, 2}, {1, 1, 2, 2}, {-4, 4}, 2, 2, 0, BURN_E_INVALID},
 };
 
 static int32_t samples_max_grad(uint32_t i, burn_sample *out)
@@ -357,12 +372,17 @@ static int32_t samples_max_grad(uint32_t i, burn_sample *out)
         return BURN_E_END;
     }
     const max_grad_sample *row = &max_grad_rows[i];
-    burn_attrs_pool attrs = {POOL_HEAD, {2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0, 0}};
+    burn_attrs_pool attrs = {POOL_HEAD, {0, 0}, {0, 0}, {0, 0}, {1, 1}, 0, 0, {0, 0}};
     memcpy(attrs.size, row->size, sizeof(attrs.size));
+    for (int axis = 0; axis < 2; axis++) {
+        attrs.kernel[axis] = row->kernel;
+        attrs.stride[axis] = row->stride;
+        attrs.padding[axis] = row->padding;
+    }
     burni_sample_begin(out, row->name, 64.0, 1024.0);
     burni_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, 4, row->g);
     burni_sample_tensor(out, 1, BURN_I64, BURN_FILL_INDEX, 4, row->index);
-    burni_sample_range(out, 1, 0.0, row->bound);
+    burni_sample_range(out, 1, 0.0, (double)(row->size[0] * row->size[1]));
     burni_sample_attrs(out, &attrs, (uint32_t)sizeof(attrs));
     if (row->error != 0) {
         burni_sample_error(out, row->error);

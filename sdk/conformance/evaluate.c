@@ -129,8 +129,11 @@ static int32_t broadcast(const burn_op_def *def, const conf_value *in, uint32_t 
             int64_t size = in[i].meta.dims[d];
             int64_t *to = &out->dims[d + shift];
             if (size != 1 && *to != 1 && size != *to) {
-                return burn_plugin_fail(err, BURN_E_SHAPE, "%s: sizes %lld and %lld do not fit",
-                                        def->name, (long long)*to, (long long)size);
+                char text[220];
+                (void)conf_meta_text(text, sizeof(text), &in[i].meta);
+                return burn_plugin_fail(err, BURN_E_SHAPE,
+                                        "%s: sizes %lld and %lld do not fit (%s)", def->name,
+                                        (long long)*to, (long long)size, text);
             }
             *to = size != 1 ? size : *to;
         }

@@ -208,10 +208,14 @@ static void run_slice_assign(mock_item *item)
     }
     /* The shape rule bounds (size - 1) * step by the axis, so from a start inside it fits. */
     int64_t bound = out->dims[attrs.axis];
+    int64_t span = (attrs.size - 1) * attrs.step;
     int inside = start >= 0 && start < bound;
-    int64_t last = inside ? start + (attrs.size - 1) * attrs.step : start;
+    int64_t last = inside ? start + span : start;
     if (!inside || last < 0 || last >= bound) {
-        mock_fault(item, BURN_E_INVALID, 2, start, 0, bound); /* by value: the caller's mistake */
+        /* By value: the caller's mistake. The start must leave room for the rest, or the last
+         * element is told where that one is in front of the axis. */
+        int64_t told = last < 0 ? last : start;
+        mock_fault(item, BURN_E_INVALID, 2, told, 0, span > 0 ? bound - span : bound);
         return;
     }
     strides_without(out, attrs.axis, out_strides);

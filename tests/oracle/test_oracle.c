@@ -8,10 +8,11 @@
  * than three cases, and a directory without files are failures. With --extension, the ops of that
  * extension alone are tried.
  */
+#include "attrs.h"
+
 #include <burn/grad.h>
 #include <burn/registry.h>
 #include <burn_sdk/element.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,21 +30,11 @@ typedef struct oracle {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static double number_of(const json_t *value)
-{
-    const char *text = json_string_value(value);
-    if (text != NULL) {
-        double size = strstr(text, "inf") != NULL ? (double)INFINITY : (double)NAN;
-        return text[0] == '-' ? -size : size;
-    }
-    return json_number_value(value);
-}
-
 /* Stores a number as an element: integers exactly, whatever their size. */
 static void store(void *memory, uint8_t dtype, const json_t *value)
 {
     if (burn_element_class(dtype) == BURN_CLASS_FLOAT) {
-        burn_store_f64(memory, dtype, number_of(value));
+        burn_store_f64(memory, dtype, oracle_number(value));
     } else {
         int64_t whole = json_is_real(value) ? (int64_t)(uint64_t)json_real_value(value)
                                             : json_integer_value(value);
@@ -77,7 +68,7 @@ static burn_tensor *make_scalar(const json_t *json)
     const json_t *value = json_object_get(json, "scalar");
     uint8_t dtype = burn_dtype_from_name(json_string_value(json_object_get(json, "dtype")));
     if (burn_element_class(dtype) == BURN_CLASS_FLOAT) {
-        return burn_scalar(number_of(value));
+        return burn_scalar(oracle_number(value));
     }
     return dtype == BURN_U64 ? burn_scalar_u64((uint64_t)json_integer_value(value))
                              : burn_scalar_int(json_integer_value(value));
@@ -89,59 +80,6 @@ static burn_tensor *make_operand(burn_device *device, const json_t *json)
         return NULL;
     }
     return json_object_get(json, "scalar") != NULL ? make_scalar(json) : make_tensor(device, json);
-}
-
-static void set_field(unsigned char *field, const burn_attr *attr, const json_t *value)
-{
-    if (attr->type == BURN_ATTR_F64) {
-        double number = number_of(value);
-        memcpy(field, &number, sizeof(number));
-    } else if (attr->type == BURN_ATTR_DTYPE) {
-        uint32_t dtype = burn_dtype_from_name(json_string_value(value));
-        memcpy(field, &dtype, sizeof(dtype));
-    } else if (attr->type == BURN_ATTR_I64_LIST) {
-        for (size_t i = 0; i < json_array_size(value) && i < BURN_MAX_RANK; i++) {
-            int64_t number = json_integer_value(json_array_get(value, i));
-            memcpy(field + i * sizeof(number), &number, sizeof(number));
-        }
-    } else {
-        int64_t number = json_integer_value(value);
-        memcpy(field, &number, attr->size < 8 ? attr->size : 8); /* little-endian, like the rest */
-    }
-}
-
-static const burn_attr *find_attr(const burn_op_def *def, const char *name)
-{
-    for (uint32_t i = 0; i < def->n_attrs; i++) {
-        const char *base = (const char *)def->attrs;
-        const burn_attr *attr =
-            (const burn_attr *)(const void *)(base + (size_t)i * def->attr_stride);
-        if (strcmp(attr->name, name) == 0) {
-            return attr;
-        }
-    }
-    return NULL;
-}
-
-/* 0: an attribute of the case does not exist. */
-static int make_attrs(const burn_op_def *def, json_t *json, unsigned char *attrs)
-{
-    burn_attrs_head head = {def->attrs_size, 1};
-    const char *name;
-    json_t *value;
-    memset(attrs, 0, BURN_MAX_ATTRS);
-    if (def->attrs_size > 0) {
-        memcpy(attrs, &head, sizeof(head));
-    }
-    json_object_foreach(json, name, value) {
-        const burn_attr *attr = find_attr(def, name);
-        if (attr == NULL) {
-            (void)printf("FAIL %s: it has no attribute %s\n", def->name, name);
-            return 0;
-        }
-        set_field(attrs + attr->offset, attr, value);
-    }
-    return 1;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -239,7 +177,7 @@ static int is_zero(const json_t *json)
 {
     const json_t *values = json_object_get(json, "values");
     for (size_t k = 0; k < json_array_size(values); k++) {
-        if (number_of(json_array_get(values, k)) != 0.0) {
+        if (oracle_number(json_array_get(values, k)) != 0.0) {
             return 0;
         }
     }
@@ -339,7 +277,7 @@ static void run_case(oracle *o, json_t *json)
     burn_err err = BURN_ERR_INIT;
     double tolerance = json_number_value(json_object_get(json, "tolerance"));
     o->n_cases++;
-    if (!make_attrs(o->def, json_object_get(json, "attrs"), attrs)) {
+    if (!oracle_attrs(o->def, json_object_get(json, "attrs"), attrs)) {
         o->n_failed++;
         return;
     }
