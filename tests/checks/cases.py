@@ -3,6 +3,7 @@
 """docs/cases.md tells which reported faults are guarded by which tests; it must not be wrong.
 
 usage: cases.py            compares       cases.py --write   fills the column of tests in anew
+       cases.py --against FILE   compares with the reports (### B001 - title, then their text), too
        cases.py --self-test
 
 An id counts as held by a file when a test's name has it there: a C or Python function (`B222_...`,
@@ -21,6 +22,9 @@ FILES = re.compile(r"tests/(?!checks/|data/).*(\.c|\.py|/meson\.build)$")
 FUNCTION = re.compile(r"^(?:static \w+ | *def )(\w+)\(", re.M)
 MESON_NAME = re.compile(r"'([^'\n]* [^'\n]*)'")
 ROW = re.compile(r"^\| (B\d{3}) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.M)
+REPORT = re.compile(r"^### (B\d{3}) - (.*\n(?:(?!###).*\n?)*)", re.M)
+SOURCE = re.compile(r"\*\*src\*\*.*")
+LACKS = re.compile(r"\b(GPUs?|f8|cuda|drivers?|ONNX|quantis\w+)\b")  # what 0.1 has not
 FIX = "python3 tests/checks/cases.py --write; a case without test needs its reason"
 
 
@@ -56,6 +60,31 @@ def check(tree):
     return problems
 
 
+def against(reports, doc):
+    """Every report has a row; one that asks for what is lacking has a reason to wait."""
+    problems = []
+    rows = {m.group(1): m for m in ROW.finditer(doc)}
+    why = "a test on the CPU does not show what a device does that nobody has yet"
+    for case, text in REPORT.findall(reports):
+        asked = LACKS.search(SOURCE.sub("", text))
+        if case not in rows:
+            problems.append(Problem(f"{case} has no row", DOC, why, "add a row"))
+        elif asked and not rows[case].group(4).strip():
+            problems.append(Problem(f"{case} asks for {asked.group(1)}, its row waits for nothing",
+                                    DOC, why, "say in the last column what it waits for"))
+    return problems
+
+
+def compare_reports(path):
+    with open(path, encoding="utf-8") as file:
+        reports = file.read()
+    problems = against(reports, read_tree().get(DOC, ""))
+    for problem in problems:
+        print(f"{problem.what}; {problem.fix}")
+    print(f"{len(REPORT.findall(reports))} reports, {len(problems)} problems")
+    return 1 if problems or not REPORT.search(reports) else 0
+
+
 def write():
     found = held(read_tree())
     path = os.path.join(ROOT, DOC)
@@ -85,7 +114,22 @@ BAD = [("a file that does not name it", {**GOOD, A: "\n"}),
        ("a test behind a reason", {**GOOD, "tests/loader/b.c": "static int B003_x(void)\n"}),
        ("no reason", {**GOOD, DOC: GOOD[DOC].replace("no sort yet", "")})]
 
+REPORTS = "### B001 - x\n- **src** a GPU\n- **in** 1\n\n### B003 - y\n- **in** a GPU\n"
+BAD_REPORTS = [("no row", REPORTS + "\n### B009 - z\n- **in** 1\n"),
+               ("waits for nothing", REPORTS.replace("**in** 1", "**in** f8"))]
+
+
+def check_reports():
+    """`against` is tried with each run."""
+    assert not against(REPORTS, GOOD[DOC])
+    for what, reports in BAD_REPORTS:
+        assert len(against(reports, GOOD[DOC])) == 1, what
+
+
 if __name__ == "__main__":
+    check_reports()
+    if sys.argv[1:2] == ["--against"]:
+        sys.exit(compare_reports(sys.argv[2]))
     if sys.argv[1:] == ["--write"]:
         write()
         sys.exit(0)
