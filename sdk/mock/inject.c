@@ -34,7 +34,11 @@ int32_t mock_inject_read(mock_inject *inject, burn_err *err)
     atomic_init(&inject->launches, 0);
     atomic_init(&inject->fail_launches, 0);
     atomic_init(&inject->wrong_launches, 0);
+    inject->yield = 1;
     int32_t code = mock_number_option("MOCK_DELAY_US", &inject->delay_us, err);
+    if (code == BURN_OK) {
+        code = mock_number_option("MOCK_YIELD", &inject->yield, err);
+    }
     if (code == BURN_OK) {
         code = mock_number_option("MOCK_LOSE_AFTER", &inject->lose_after, err);
     }
@@ -58,6 +62,9 @@ uint64_t *mock_inject_option(mock_inject *inject, const char *key, size_t length
     if (is_key("delay_us", key, length)) {
         return &inject->delay_us;
     }
+    if (is_key("yield", key, length)) {
+        return &inject->yield;
+    }
     return is_key("lose_after", key, length) ? &inject->lose_after : NULL;
 }
 
@@ -65,7 +72,9 @@ void mock_inject_delay(const burn_backend_device *dev)
 {
     uint64_t microseconds = dev->inject.delay_us;
     if (microseconds == 0) {
-        (void)sched_yield();
+        if (dev->inject.yield != 0) {
+            (void)sched_yield();
+        }
         return;
     }
     struct timespec pause = {(time_t)(microseconds / 1000000),

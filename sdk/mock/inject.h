@@ -18,11 +18,12 @@ struct mock_item;
 struct burn_backend_device;
 
 /* What option_place takes besides `memory`, for an error's text. */
-#define MOCK_INJECT_KEYS ", delay_us=<n> and lose_after=<n>"
+#define MOCK_INJECT_KEYS ", delay_us=<n>, yield=0 or 1 and lose_after=<n>"
 
-/* Part of a device. Options are read when it is opened; 0 means: never. */
+/* Part of a device. Options are read when it is opened; 0 means never. */
 typedef struct mock_inject {
-    uint64_t delay_us;   /* the worker sleeps before each item; 0: it only yields */
+    uint64_t delay_us;   /* the worker sleeps before each item; 0: it may yield only */
+    uint64_t yield;      /* 0: a worker that has no delay goes on at once */
     uint64_t fail_op;    /* the id of an op ... */
     uint64_t fail_at;    /* ... whose n-th launch fails */
     uint64_t wrong_op;   /* the id of an op ... */

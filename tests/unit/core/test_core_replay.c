@@ -117,23 +117,17 @@ static burn_tensor *train_step(const net *n, burn_tensor *x, double lr, int t)
     return burn_scope_return(result);
 }
 
-enum { STEPS = 1000 }; /* of them on mock, whose worker takes its time, as many as SLOW_STEPS */
-enum { SLOW_STEPS = 60 };
-
-static int n_steps(void)
-{
-    return on_mock ? SLOW_STEPS : STEPS;
-}
+enum { STEPS = 1000 };
 
 static double rate(int k)
 {
-    return k < n_steps() / 2 ? 0.05 : 0.01;
+    return k < STEPS / 2 ? 0.05 : 0.01;
 }
 
 static void run_eager(float *losses, float *weights)
 {
     net n = net_make();
-    for (int k = 0; k < n_steps(); k++) {
+    for (int k = 0; k < STEPS; k++) {
         burn_scope_begin();
         losses[k] = (float)burn_item(train_step(&n, batch(k), rate(k), k + 1), NULL);
         burn_scope_end();
@@ -149,7 +143,7 @@ static void run_replayed(float *losses, float *weights)
     burn_err err = BURN_ERR_INIT;
     net n = net_make();
     burn_replay *replay = NULL;
-    for (int k = 0; k < n_steps(); k++) {
+    for (int k = 0; k < STEPS; k++) {
         burn_scope_begin();
         burn_tensor *x = batch(k);
         burn_tensor *loss = NULL;
@@ -182,6 +176,27 @@ static void run_replayed(float *losses, float *weights)
     net_free(&n);
 }
 
+/* 80,000 launches: on mock, on a device whose worker does not yield before each of them. */
+static int setup_many_launches(void **state)
+{
+    burn_device *other = on_mock ? burn_device_open("mock:1?yield=0", NULL) : dev;
+    if (other == NULL) {
+        return -1;
+    }
+    *state = dev;
+    dev = other;
+    ad = burn_device_autodiff(dev);
+    return core_setup(state);
+}
+
+static int teardown_many_launches(void **state)
+{
+    int rc = core_teardown(state);
+    dev = *state;
+    ad = burn_device_autodiff(dev);
+    return rc;
+}
+
 static void replayed_steps__equal_called_ones(void **state)
 {
     (void)state;
@@ -190,14 +205,14 @@ static void replayed_steps__equal_called_ones(void **state)
     static float weights[2][IN * HIDDEN];
     run_eager(called, weights[0]);
     run_replayed(replayed, weights[1]);
-    for (int k = 0; k < n_steps(); k++) {
+    for (int k = 0; k < STEPS; k++) {
         if (memcmp(&called[k], &replayed[k], sizeof(float)) != 0) {
             fail_msg("step %d: %.9g called, %.9g replayed", k, (double)called[k],
                      (double)replayed[k]);
         }
     }
     assert_memory_equal(weights[0], weights[1], sizeof(weights[0]));
-    assert_true(called[n_steps() - 1] == called[n_steps() - 1]);
+    assert_true(called[STEPS - 1] == called[STEPS - 1]);
 }
 
 /* Random numbers go on where the generator is, the outputs of a run are its own. */
@@ -485,7 +500,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CORE_TEST(long_steps__of_3000_launches_are_run_in_parts),
         CORE_TEST(long_steps__have_a_limit_that_says_what_to_do),
-        CORE_TEST(replayed_steps__equal_called_ones),
+        cmocka_unit_test_setup_teardown(replayed_steps__equal_called_ones, setup_many_launches,
+                                        teardown_many_launches),
         CORE_TEST(B224_random_numbers__go_on),
         CORE_TEST(inputs__may_be_views),
         CORE_TEST(inputs__may_be_where_outputs_go),
