@@ -4,7 +4,9 @@
  *
  * Saving writes a temporary file, syncs it, renames it and syncs the folder, so the old file stays
  * whole whatever happens; one tensor at a time is in memory. Loading checks everything first and
- * then overwrites: a module is never half loaded. A file is hostile until checked. [any]
+ * then overwrites: a module is never half loaded. A file is hostile until checked: one that is cut
+ * short, or goes on behind its last tensor, is refused. The format has no checksum: a number that
+ * was altered in place is not noticed. [any]
  */
 #ifndef BURN_STORE_H
 #define BURN_STORE_H

@@ -3,11 +3,11 @@
  * burnpack.h - the burnpack container (.bpk): named tensors, text metadata and scalars in one file.
  *
  * Owns the bytes only: nothing here knows a device or a tensor handle. The file is a 10-byte
- * header, a CBOR map and the tensors' bytes, each at a multiple of 256. A reader treats its file as
- * hostile: every size is checked against the file before it is used, and memory grows with what the
- * file really holds. A writer never leaves a partial file at its path. Paths are taken as they are
- * given; adding ".bpk" is the caller's business. Objects belong to one thread at a time, except
- * that burni_bpk_read on an open reader is free for all.
+ * header, a CBOR map and the tensors' bytes, each at a multiple of 256; it ends with the last of
+ * them. A reader treats its file as hostile: every size is checked against the file before it is
+ * used, and memory grows with what the file really holds. A writer never leaves a partial file at
+ * its path. Paths are taken as given; adding ".bpk" is the caller's business. Objects belong to one
+ * thread at a time, except that burni_bpk_read on an open reader is free for all.
  */
 #ifndef BURN_CORE_STORE_BURNPACK_H
 #define BURN_CORE_STORE_BURNPACK_H

@@ -167,11 +167,25 @@ static int32_t sort_contents(burni_bpk_reader *r, burn_err *err)
     return code;
 }
 
+/* The file ends with its last tensor; without one, somewhere in the padding before the data. */
+static int32_t check_end(const burni_bpk_reader *r, uint64_t end, burn_err *err)
+{
+    if (r->size <= r->data + end) {
+        return BURN_OK;
+    }
+    return burni_fail(err, BURN_E_FORMAT,
+                      "%s: %llu bytes follow the end of its tensors at %llu; the file is damaged, "
+                      "or something was appended to it", burni_bpk_short_path(r->path),
+                      (unsigned long long)(r->size - r->data - end),
+                      (unsigned long long)(r->data + end));
+}
+
 /* Every tensor within the file, no two over each other. `order` has room for all of them. */
 static int32_t check_layout(burni_bpk_reader *r, const burni_bpk_tensor **order, burn_err *err)
 {
     burni_bpk_contents *c = &r->contents;
     uint64_t room = r->size > r->data ? r->size - r->data : 0;
+    uint64_t end = 0;
     const burni_bpk_tensor *last = NULL;
     for (uint32_t i = 0; i < c->n_tensors; i++) {
         const burni_bpk_tensor *t = &c->tensors[i];
@@ -183,6 +197,7 @@ static int32_t check_layout(burni_bpk_reader *r, const burni_bpk_tensor **order,
                               (unsigned long long)(t->position + t->nbytes),
                               (unsigned long long)room);
         }
+        end = t->position + t->nbytes > end ? t->position + t->nbytes : end;
         order[i] = t;
     }
     if (c->n_tensors > 1) {
@@ -199,7 +214,7 @@ static int32_t check_layout(burni_bpk_reader *r, const burni_bpk_tensor **order,
     for (uint32_t i = 0; i < c->n_tensors; i++) {
         c->tensors[i].position += r->data;
     }
-    return BURN_OK;
+    return check_end(r, end, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

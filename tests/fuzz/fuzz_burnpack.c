@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * fuzz_burnpack.c - the burnpack reader on arbitrary bytes. What it accepts must be consistent:
- * names ascend, every tensor lies within the bytes at a multiple of 256, and all of it can be read.
+ * names ascend, every tensor lies within the bytes at a multiple of 256, all of it can be read, and
+ * nothing follows the last one.
  */
 #include "fuzz.h"
 
@@ -10,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void check_tensor(const burni_bpk_reader *r, uint32_t i, size_t size)
+/* Raises `end` to where the tensor ends. */
+static void check_tensor(const burni_bpk_reader *r, uint32_t i, size_t size, uint64_t *end)
 {
     burn_err err = BURN_ERR_INIT;
     const burni_bpk_tensor *t = burni_bpk_tensor_at(r, i);
     if (t->nbytes > size || t->position % BURNI_BPK_ALIGN != 0 || t->rank > BURN_MAX_RANK) {
         abort(); /* out of the file, or out of its place */
     }
+    *end = t->position + t->nbytes > *end ? t->position + t->nbytes : *end;
     if (i > 0 && strcmp(burni_bpk_tensor_at(r, i - 1)->name, t->name) >= 0) {
         abort(); /* out of order, or twice */
     }
@@ -40,8 +43,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         }
         return 0;
     }
+    uint64_t end = 0;
     for (uint32_t i = 0; i < burni_bpk_tensor_count(r); i++) {
-        check_tensor(r, i, size);
+        check_tensor(r, i, size, &end);
+    }
+    if (end > 0 && size > end) {
+        abort(); /* something follows that nobody reads */
     }
     for (uint32_t i = 0; i < burni_bpk_metadata_count(r); i++) {
         (void)strlen(burni_bpk_metadata_at(r, i)->key);

@@ -513,6 +513,34 @@ static void test_B191_places_of_tensors(void **state)
     expect_refusal(&m, 512, BURN_E_FORMAT, "tensor 'a' is there twice");
 }
 
+/* The format ends with its last tensor. */
+static void test_B191_bytes_behind_the_end(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    maker m = begin(2);
+    tensor(&m, "b", 2, 0, 8);
+    tensor(&m, "a", 2, 256, 264);
+    expect_refusal(&m, 265, BURN_E_FORMAT, "1 bytes follow the end of its tensors at");
+    m = begin(2);
+    tensor(&m, "a", 2, 0, 8);
+    tensor(&m, "b", 0, 256, 256); /* empty, behind all others */
+    assert_int_equal(finish(&m, 256, &err), BURN_OK);
+    m = begin(0);
+    assert_int_equal(finish(&m, 0, &err), BURN_OK);
+    m = begin(0);
+    expect_refusal(&m, 7, BURN_E_FORMAT, "7 bytes follow the end of its tensors at");
+    bytes file = golden();
+    unsigned char *longer = calloc(1, file.n + 4096);
+    memcpy(longer, file.p, file.n);
+    burni_bpk_reader *r;
+    assert_int_equal(burni_bpk_open_bytes(longer, file.n + 4096, "longer", &r, &err),
+                     BURN_E_FORMAT);
+    assert_non_null(strstr(err.text, "longer: 4096 bytes follow"));
+    free(longer);
+    free(file.p);
+}
+
 /* Peak of this process's memory in KiB. */
 static long peak_memory(void)
 {
@@ -607,7 +635,7 @@ static void test_B191_counts_and_names(void **state)
     long_name[1u << 20] = '\0';
     m = begin(1);
     tensor(&m, long_name, 2, 0, 8);
-    assert_int_equal(finish(&m, 256, &err), BURN_OK);
+    assert_int_equal(finish(&m, 8, &err), BURN_OK);
     m = begin(1);
     tensor(&m, long_name, 3, 0, 8);
     expect_refusal(&m, 256, BURN_E_FORMAT, "need 12 bytes");
@@ -855,6 +883,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_truncation_at_every_byte, setup, teardown),
         cmocka_unit_test(test_bit_flips),
         cmocka_unit_test(test_B191_places_of_tensors),
+        cmocka_unit_test(test_B191_bytes_behind_the_end),
         cmocka_unit_test(test_B191_header),
         cmocka_unit_test(test_B191_one_tensor_of_a_large_file),
         cmocka_unit_test(test_B191_counts_and_names),
