@@ -194,7 +194,7 @@ static int run_without(burni_stream *stream, burni_batch *batch, const burni_sto
     if (plan != NULL) {
         burni_plan_writes(plan, written);
     }
-    if (!burni_unrun_leave(batch, stream->n_past, left, written)) {
+    if (!burni_unrun_leave(stream, batch, left, written)) {
         memcpy(alive, all_alive, batch->n);
         burni_records_need(batch, alive, needed);
         return 0;

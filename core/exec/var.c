@@ -5,9 +5,10 @@
  * A variable's storage keeps its memory for life. Before it is overwritten, readers that still hold
  * the old value get it copied out: their storage object moves to fresh memory, and the variable
  * goes on with a new storage object on the old memory. Records that were made before the write run
- * before it, so they need no copy. An update holds the locks of its variables until it has been
- * launched or recorded: whoever gets a variable sees the value before or the one after it, and
- * launches of other threads that have bound the old memory are waited for (guard.h).
+ * before it, and so do calls that were left (unrun.h), so they need no copy. An update holds the
+ * locks of its variables until it has been launched or recorded: whoever gets a variable sees the
+ * value before or the one after it, and launches of other threads that have bound the old memory
+ * are waited for (guard.h).
  */
 #include "exec/var.h"
 
@@ -18,6 +19,7 @@
 #include "exec/fault.h"
 #include "exec/guard.h"
 #include "exec/recording.h"
+#include "exec/unrun.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -39,6 +41,14 @@ static uint64_t new_id(void)
         (void)atomic_compare_exchange_strong(&next_id, &start, (random >> 2) | 1);
     }
     return atomic_fetch_add(&next_id, 1);
+}
+
+/* Nobody reads it yet. */
+static void become_variable(burni_storage *s, burn_var *var)
+{
+    s->var = var;
+    atomic_store_explicit(&s->left, NULL, memory_order_relaxed);
+    atomic_store_explicit(&s->is_var, 1, memory_order_release);
 }
 
 burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err)
@@ -88,8 +98,7 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
                 device->autodiff != 0 && burn_dtype_class(copy->dtype) == BURN_CLASS_FLOAT);
     /* The memory must exist before somebody else can see the variable. */
     burni_storage_launch(var->value->storage);
-    var->value->storage->var = var;
-    atomic_store_explicit(&var->value->storage->is_var, 1, memory_order_release);
+    become_variable(var->value->storage, var);
     burni_dry_variable(thread, var->value->storage);
     if (burni_storage_failed(thread, var->value->storage)) {
         burni_cause_write(var->value->storage->cause, err);
@@ -200,8 +209,7 @@ static void exchange(burn_var *var, burni_storage *fresh, burn_tensor *copy)
     atomic_store(&fresh->state, atomic_load(&old->state));
     fresh->cause = old->cause != NULL ? burni_cause_ref(old->cause) : NULL;
     fresh->fault = burni_fault_ref(old->fault);
-    fresh->var = var;
-    atomic_store_explicit(&fresh->is_var, 1, memory_order_release);
+    become_variable(fresh, var);
     take_memory(fresh, old);
     if (copy != NULL) {
         take_memory(old, copy->storage);
@@ -252,6 +260,8 @@ int32_t burni_var_prepare_write(burni_thread *thread, burn_var *var, burn_err *e
         return copy_out(thread, var, err);
     }
     drain_others(var->device->core, stream);
+    /* Nothing is left from here on, as nobody else can get the variable. */
+    burni_unrun_make_readers(stream, var->value->storage);
     return BURN_OK;
 }
 

@@ -78,7 +78,8 @@ typedef struct burni_storage {
     burni_cause *cause;
     struct burni_fault *fault; /* faults that may still surface, NULL: none */
     struct burn_var *var;      /* whose storage it is, where `is_var` says so */
-    struct burni_record *unrun; /* in state BURNI_UNRUN, else NULL */
+    struct burni_unrun *unrun; /* in state BURNI_UNRUN, else NULL */
+    struct burni_link *_Atomic left; /* of a variable: what reads it when it runs (exec/unrun.h) */
     _Atomic uint32_t foreign;  /* another stream used it: reuse needs a device-wide snapshot */
     _Atomic uint32_t readers;  /* of a variable: launches that have bound its memory (guard.h) */
     _Atomic uint32_t writes;   /* records that will write it; a variable may have several */
