@@ -48,6 +48,7 @@ typedef struct burni_unrun {
     uint32_t n_wanted; /* results that have somebody who will ask */
     uint32_t n_links;
     uint32_t zero;
+    struct burni_unrun *asks; /* while it is made: the call that must wait for it, or NULL */
     burni_link links[];
 } burni_unrun;
 
@@ -301,6 +302,7 @@ static burni_unrun *unrun_new(burni_stream *stream, const burni_record *r)
         burni_free(u);
         return NULL;
     }
+    own->launch.dying = 0;
     u->record = own;
     u->stream = stream;
     u->n_results = launch->n_out;
@@ -458,30 +460,28 @@ static int new_results(burni_unrun *u, burni_storage **made)
     return fine;
 }
 
-static void run_call(burni_stream *stream, burni_unrun *u);
-
-/* What the call reads has its value. */
-static void make_inputs(burni_stream *stream, const burni_record *r)
+/* A call that must run before this one can; NULL: none. */
+static burni_unrun *find_asked(const burni_record *r)
 {
-    for (uint32_t i = 0; i < r->launch.n_in; i++) {
-        burni_storage *in = r->launch.storages[i];
-        if (in != NULL && burni_is_unrun(in)) {
-            run_call(stream, in->unrun);
-            hand_over(in);
-        }
+    burni_unrun *asked = NULL;
+    for (uint32_t i = 0; i < r->launch.n_in && asked == NULL; i++) {
+        const burni_storage *in = r->launch.storages[i];
+        int waits = in != NULL && burni_is_unrun(in) && in->unrun->record != NULL;
+        asked = waits ? in->unrun : NULL;
     }
+    return asked;
 }
 
-/* Runs it, unless it has. Within the lock. */
-static void run_call(burni_stream *stream, burni_unrun *u)
+/* All that it reads has been made. */
+static void launch_call(burni_stream *stream, burni_unrun *u)
 {
     burni_storage *made[BURN_MAX_OPERANDS];
     burni_record *r = u->record;
-    if (r == NULL) {
-        return;
+    for (uint32_t i = 0; i < r->launch.n_in; i++) {
+        if (r->launch.storages[i] != NULL && burni_is_unrun(r->launch.storages[i])) {
+            hand_over(r->launch.storages[i]);
+        }
     }
-    make_inputs(stream, r);
-    r->launch.dying = 0;
     if (new_results(u, made)) {
         uint64_t at = stream->at;
         stream->at = stream == u->stream ? r->age : at;
@@ -497,6 +497,26 @@ static void run_call(burni_stream *stream, burni_unrun *u)
         }
     }
     end_call(u);
+}
+
+/* Runs it, unless it has, and before it what it is made of, however long the chain. Within the
+ * lock. */
+static void run_call(burni_stream *stream, burni_unrun *u)
+{
+    u->asks = NULL;
+    while (u != NULL) {
+        burni_unrun *asked = u->record != NULL ? find_asked(u->record) : NULL;
+        if (asked != NULL) {
+            asked->asks = u;
+            u = asked;
+            continue;
+        }
+        burni_unrun *next = u->asks;
+        if (u->record != NULL) {
+            launch_call(stream, u);
+        }
+        u = next;
+    }
 }
 
 /* Whoever left it may still be running what it is made of. */

@@ -308,6 +308,56 @@ static void several_results__one_is_asked_for(void **state)
     burn_release(x);
 }
 
+/* One that is kept, and one that is read, are wanted; the other one comes along. */
+static void several_results__one_is_wanted(void **state)
+{
+    (void)state;
+    burn_tensor *x = plane();
+    begin_rounds();
+    for (int k = 0; k < 2 * ROUNDS; k++) {
+        burn_scope_begin();
+        burn_tensor *index = NULL;
+        burn_tensor *most = pool(x, &index);
+        if (k % 2 == 0) {
+            (void)burn_keep(index);
+            assert_true(burn_item(burn_sum(x, 0, NULL, 0), NULL) == 36);
+            assert_false(is_unrun(index));
+            assert_true(on_mock || !is_unrun(most)); /* mock makes them by several calls */
+            burn_release(index);
+        } else {
+            CHECK(index, 5, 7);
+            assert_true(on_mock || !is_unrun(most));
+        }
+        CHECK(most, 6, 8);
+        burn_scope_end();
+    }
+    burn_release(x);
+}
+
+/* In one round its operand is given away to its result; in another it is left, with a handle on the
+ * operand. */
+static void what_was_overwritten_once__is_there_when_it_is_left(void **state)
+{
+    (void)state;
+    burn_tensor *x = burn_keep(VEC(1, 2));
+    begin_rounds();
+    for (int k = 0; k < 2 * ROUNDS; k++) {
+        burn_scope_begin();
+        burn_tensor *first = VEC(3, 4);
+        burn_tensor *a = burn_add(first, x);
+        if (k % 2 == 0) {
+            burn_release(first);
+            CHECK(a, 4, 6);
+        } else {
+            CHECK(burn_mul(x, x), 1, 4);
+            CHECK(a, 4, 6);
+            CHECK(first, 3, 4);
+        }
+        burn_scope_end();
+    }
+    burn_release(x);
+}
+
 /* ---- how much -------------------------------------------------------------------------------- */
 
 static void many__are_left(void **state)
@@ -389,6 +439,45 @@ static void left_values__take_no_memory(void **state)
         burn_scope_end();
     }
     burn_var_release(v);
+    burn_release(x);
+}
+
+enum { DEPTH = 900, STACK = 256 * 1024 };
+
+static void *make_and_drop_a_chain(void *argument)
+{
+    burn_tensor *x = argument;
+    uintptr_t wrong = 0;
+    for (int k = 0; k < ROUNDS; k++) {
+        burn_scope_begin();
+        burn_scope_begin();
+        burn_tensor *t = x;
+        for (int i = 0; i < DEPTH; i++) {
+            t = burn_add(t, burn_scalar(1));
+        }
+        t = burn_scope_return(t);
+        wrong += burn_item(burn_sum(x, 0, NULL, 0), NULL) != 3;
+        wrong += k % 2 == 1 && burn_item(burn_sum(t, 0, NULL, 0), NULL) != 3 + 2 * DEPTH;
+        burn_scope_end();
+    }
+    burn_scope_flush();
+    return (void *)wrong;
+}
+
+/* A long chain, of which nobody has more than the end, is made and dies on a small stack. */
+static void a_long_chain__needs_no_depth(void **state)
+{
+    (void)state;
+    void *wrong = NULL;
+    pthread_t thread;
+    pthread_attr_t small;
+    burn_tensor *x = burn_keep(VEC(1, 2));
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &small, make_and_drop_a_chain, x), 0);
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    assert_null(wrong);
+    assert_int_equal(pthread_attr_destroy(&small), 0);
     burn_release(x);
 }
 
@@ -547,9 +636,12 @@ int main(int argc, char **argv)
         CORE_TEST(a_replay__makes_what_reads_it),
         CORE_TEST(several_results__nobody_asks),
         CORE_TEST(several_results__one_is_asked_for),
+        CORE_TEST(several_results__one_is_wanted),
+        CORE_TEST(what_was_overwritten_once__is_there_when_it_is_left),
         CORE_TEST(many__are_left),
         CORE_TEST(large_operands__are_not_held),
         CORE_TEST(left_values__take_no_memory),
+        CORE_TEST(a_long_chain__needs_no_depth),
         CORE_TEST(scopes_end__while_an_update_runs),
         CORE_TEST(another_thread__overwrites_it),
         CORE_TEST(a_lost_device__fails_what_is_left),
