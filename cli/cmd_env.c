@@ -2,16 +2,14 @@
 /*
  * cmd_env.c - `burn env`: lists, shows, fills, ships and removes tuning environments.
  *
- * `prepare` names the environment to a program (BURN_ENVIRONMENT) or multiplies matrices of given
- * sizes in this process; either way the library measures and saves. To add an action: a row of
- * `actions` and its function. Words are read here, since an action may have two.
+ * `prepare` names the environment to a program (BURN_ENVIRONMENT) or runs products and convolutions
+ * of given sizes in this process (env_sizes.c); either way the library measures and saves. To add
+ * an action: a row of `actions` and its function. Words are read here, since one may have two.
  */
+#include "env_sizes.h"
 #include "program.h"
 
-#include <burn/device.h>
 #include <burn/environment.h>
-#include <burn/ops.h>
-#include <burn/tensor.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +18,8 @@
 typedef struct words {
     const char *name;
     const char *file;
-    const char *device;
-    const char *matmul;
-    const char *dtype;
     char **program;
+    env_sizes sizes;
 } words;
 
 /* A failure about an environment, with what to do about it. */
@@ -232,69 +228,6 @@ static int show(cli *c, const words *w)
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
-/* Reads one number and steps over it; 0 when there is none from 1 to 2^20. */
-static int64_t next_size(const char **at, char end)
-{
-    char *behind = NULL;
-    int is_digit = **at >= '0' && **at <= '9';
-    long long n = is_digit ? strtoll(*at, &behind, 10) : 0;
-    if (n < 1 || n > 1 << 20 || *behind != end) {
-        return 0;
-    }
-    *at = behind + (end != '\0');
-    return n;
-}
-
-/* "64x128x256": rows, inner size, columns. */
-static int multiply(const cli *c, burn_device *device, uint8_t dtype, const char *sizes)
-{
-    burn_err err = BURN_ERR_INIT;
-    const char *at = sizes;
-    int64_t m = next_size(&at, 'x');
-    int64_t k = m > 0 ? next_size(&at, 'x') : 0;
-    int64_t n = k > 0 ? next_size(&at, '\0') : 0;
-    if (n == 0) {
-        return cli_usage(c, "--matmul: '%s' is not ROWSxINNERxCOLUMNS", sizes);
-    }
-    burn_scope_begin();
-    burn_tensor *x = burn_zeros(device, dtype, 2, (const int64_t[]){m, k});
-    burn_tensor *y = burn_zeros(device, dtype, 2, (const int64_t[]){k, n});
-    int32_t rc = burn_tensor_error(burn_matmul(x, y), &err);
-    if (rc == BURN_OK) {
-        rc = burn_sync(device, &err);
-    }
-    burn_scope_end();
-    return rc == BURN_OK ? CLI_FINE : cli_fail(c, &err);
-}
-
-static int multiply_all(const cli *c, const words *w)
-{
-    burn_err err = BURN_ERR_INIT;
-    char sizes[256];
-    uint8_t dtype = BURN_F32;
-    if (w->dtype != NULL && strcmp(w->dtype, "f64") == 0) {
-        dtype = BURN_F64;
-    } else if (w->dtype != NULL && strcmp(w->dtype, "f32") != 0) {
-        return cli_usage(c, "--dtype: '%s' is neither f32 nor f64", w->dtype);
-    }
-    if (strlen(w->matmul) >= sizeof(sizes)) {
-        return cli_usage(c, "--matmul: the list is too long");
-    }
-    burn_device *device = burn_device_open(w->device, &err);
-    if (device == NULL) {
-        return cli_fail(c, &err);
-    }
-    (void)snprintf(sizes, sizeof(sizes), "%s", w->matmul);
-    char *rest = sizes;
-    int status = CLI_FINE;
-    for (char *one = strtok_r(sizes, ",", &rest); one != NULL && status == CLI_FINE;
-         one = strtok_r(NULL, ",", &rest)) {
-        status = multiply(c, device, dtype, one);
-    }
-    return status == CLI_FINE && burn_environment_save(&err) != BURN_OK ? cli_fail(c, &err)
-                                                                        : status;
-}
-
 static uint32_t count_entries(const char *name, uint32_t *plans)
 {
     burn_environment_info info;
@@ -310,8 +243,9 @@ static uint32_t count_entries(const char *name, uint32_t *plans)
 
 static int prepare(cli *c, const words *w)
 {
-    if ((w->program == NULL) == (w->matmul == NULL)) {
-        return cli_usage(c, "prepare by what? Write a program behind --, or give --matmul sizes");
+    if ((w->program == NULL) == (env_sizes_given(&w->sizes) == 0)) {
+        return cli_usage(c, "prepare by what? Write a program behind --, or give sizes with "
+                            "--matmul, --conv1d or --conv2d");
     }
     /* A wrong name or a damaged file is told before a long program runs for nothing. */
     burn_err err = BURN_ERR_INIT;
@@ -329,7 +263,7 @@ static int prepare(cli *c, const words *w)
         }
         status = cli_program_status(end);
     } else {
-        status = multiply_all(c, w);
+        status = env_sizes_run(c, &w->sizes);
         if (status != CLI_FINE) {
             return status;
         }
@@ -414,11 +348,12 @@ static const char *take_word(cli *c)
 
 int cli_env(cli *c)
 {
-    words w = {NULL, NULL, NULL, NULL, NULL, NULL};
+    words w;
+    memset(&w, 0, sizeof(w));
     const cli_option options[] = {
-        {"--device", &w.device, NULL, 0},
-        {"--dtype", &w.dtype, NULL, 0},
-        {"--matmul", &w.matmul, NULL, 0},
+        {"--device", &w.sizes.device, NULL, 0}, {"--dtype", &w.sizes.dtype, NULL, 0},
+        {"--matmul", &w.sizes.matmul, NULL, 0}, {"--conv1d", &w.sizes.conv1d, NULL, 0},
+        {"--conv2d", &w.sizes.conv2d, NULL, 0},
     };
     w.program = cli_program(c);
     const char *name = take_word(c);

@@ -46,11 +46,14 @@ static const cli_command commands[] = {
      "  prepare NAME -- PROGRAM ARGS...  runs a program that fills it; its exit status is passed\n"
      "                      on. With --json its standard output goes to standard error\n"
      "  prepare NAME --matmul SIZES  or by matrix products: 64x128x256,512x512x512\n"
+     "  prepare NAME --conv2d SIZES  or by convolutions and their gradients, input:kernel and\n"
+     "                      stride s, padding p, dilation d, groups g: 8x3x32x32:16x5x5:s2:p1x2\n"
+     "  prepare NAME --conv1d SIZES  the same for one axis: 8x4x100:16x3:p1,8x16x50:16x3:g4\n"
      "  export NAME FILE    copies it to a file, for other machines\n"
      "  import NAME FILE    takes a file in\n"
      "  clear NAME          removes it\n"
-     "  --device D          for --matmul: the device (else BURN_DEVICE, else auto)\n"
-     "  --dtype T           for --matmul: f32 (default) or f64\n",
+     "  --device D          for sizes: the device (else BURN_DEVICE, else auto)\n"
+     "  --dtype T           for sizes: f32 (default) or f64\n",
      "  burn env prepare lab -- ./train --epochs 1\n"
      "  BURN_ENVIRONMENT=lab ./train\n"
      "  burn env show lab\n",

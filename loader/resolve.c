@@ -79,15 +79,22 @@ static int describe_installed(burni_text *t)
     return before[0] != 'i';
 }
 
-/* How many there are. */
-static uint32_t describe_unusable(burni_text *t)
+/* Is it one that auto tries? */
+static int is_for_auto(const burni_plugin *p)
+{
+    return strcmp(p->kind, "backend") == 0 && p->priority >= 0;
+}
+
+/* How many there are; `told`: those that auto tries were told of before. */
+static uint32_t describe_unusable(burni_text *t, int told)
 {
     const char *before = "; not usable: ";
     uint32_t found = 0;
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
-        if (p != NULL && p->reason[0] != '\0' && strcmp(p->kind, "extension") != 0) {
+        if (p != NULL && p->reason[0] != '\0' && strcmp(p->kind, "extension") != 0 &&
+            !(told && burni_loader_entry(i) != NULL && is_for_auto(p))) {
             burni_text_add(t, "%s%s (%.120s)", before, p->id, p->reason);
             before = ", ";
             found++;
@@ -96,17 +103,22 @@ static uint32_t describe_unusable(burni_text *t)
     return found;
 }
 
-/* Callers' texts are cut, so what to do stands before where was looked. */
-void burni_loader_describe(burni_text *t)
+static void describe_searched(burni_text *t)
 {
-    int any = describe_installed(t);
-    if (describe_unusable(t) == 0 && !any) {
-        burni_text_add(t, "; install one, or set BURN_PLUGIN_PATH to its absolute folder");
-    }
     burni_text_add(t, "; searched: ");
     for (uint32_t i = 0; burni_loader_searched(i)[0] != '\0'; i++) {
         burni_text_add(t, "%s%s", i > 0 ? ", " : "", burni_loader_searched(i));
     }
+}
+
+/* Callers' texts are cut, so what to do stands before where was looked. */
+void burni_loader_describe(burni_text *t)
+{
+    int any = describe_installed(t);
+    if (describe_unusable(t, 0) == 0 && !any) {
+        burni_text_add(t, "; install one, or set BURN_PLUGIN_PATH to its absolute folder");
+    }
+    describe_searched(t);
 }
 
 /* A list of the extensions, for those who look for a plugin of any kind. */
@@ -306,19 +318,38 @@ static void try_backends(auto_pick *pick, int cpu_backends)
     }
 }
 
-/* Backends that auto leaves alone; only said when nothing else was found. */
-static void describe_by_name(burni_text *t)
+/* Backends that auto leaves alone, only said when nothing else was found: how many. */
+static uint32_t describe_by_name(burni_text *t)
 {
-    const char *before = "only by name: ";
+    uint32_t found = 0;
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
         if (p != NULL && p->priority < 0 && strcmp(p->kind, "backend") == 0) {
-            burni_text_add(t, "%s%s", before, p->id);
-            before = ", ";
+            burni_text_add(t, "%s%s", found == 0 ? "; only by name: " : ", ", p->id);
+            found++;
         }
     }
-    burni_text_add(t, "%s", before[0] == ',' ? "; " : "");
+    return found;
+}
+
+/* Each cause once: what was tried stands with its reason, the rest is told without it. */
+static void describe_no_device(burni_text *t, const burni_text *passed)
+{
+    char names[200];
+    burni_text by_name;
+    burni_text_init(&by_name, names, sizeof(names));
+    if (describe_by_name(&by_name) == 0 && passed->used == 0) {
+        burni_loader_describe(t);
+        return;
+    }
+    burni_text_add(t, "no backend has a usable device");
+    if (passed->used > 0) {
+        burni_text_add(t, " (`burn doctor` tells more); tried: %.600s", passed->at);
+    }
+    burni_text_add(t, "%s", names);
+    (void)describe_unusable(t, 1);
+    describe_searched(t);
 }
 
 static int32_t resolve_auto(const burni_device_term *term, burni_device_choice *out,
@@ -342,13 +373,7 @@ static int32_t resolve_auto(const burni_device_term *term, burni_device_choice *
     char text[MESSAGE];
     burni_text t;
     burni_text_init(&t, text, sizeof(text));
-    burni_text_add(&t, "no backend has a usable device");
-    if (pick.passed.used > 0) {
-        burni_text_add(&t, " (`burn doctor` tells more); tried: %.600s", passed);
-    }
-    burni_text_add(&t, "; ");
-    describe_by_name(&t);
-    burni_loader_describe(&t);
+    describe_no_device(&t, &pick.passed);
     return burni_fail(why_not, BURN_E_NOT_FOUND, "%s", text);
 }
 

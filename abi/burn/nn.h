@@ -28,7 +28,7 @@ BURN_API void burn_module_free(burn_module *root);
 BURN_API burn_module *burn_module_child(burn_module *parent, const char *name, burn_err *err);
 /* Descendant by path ("encoder.0"); NULL when there is none. */
 BURN_API burn_module *burn_module_find(burn_module *module, const char *path);
-/* Adds a parameter (trainable = 1) or a buffer, such as running statistics (0). */
+/* Adds a parameter (trainable = 1; a float) or a buffer, such as running statistics (0). */
 BURN_API burn_var *burn_module_add(burn_module *module, const char *name, burn_tensor *value,
                                    int32_t trainable, burn_err *err);
 /* Parameter or buffer by path; NULL when there is none. */

@@ -7,8 +7,10 @@
 #include "exec/replay.h"
 #include "exec/transfer.h"
 #include "exec/var.h"
+#include "ops/rules.h"
 
 #include <burn/graph.h>
+#include <stdio.h>
 #include <string.h>
 
 struct burn_graph {
@@ -245,6 +247,66 @@ const char *burn_graph_input(const burn_graph *graph, uint32_t index, uint8_t *o
     return NULL;
 }
 
+/* Is an input what the graph was captured with? */
+enum { INPUT_FITS, INPUT_HAS_OTHER_SIZES, INPUT_IS_OTHER };
+
+/* The answer; unless it fits, `text` gets both sides. A failed input fits: it has its own cause. */
+static int compare_input(const burn_graph *graph, uint32_t k, const burn_tensor *t, char *text,
+                         size_t size)
+{
+    uint8_t dtype = BURN_DTYPE_NONE;
+    uint32_t rank = 0;
+    int64_t dims[BURN_MAX_RANK];
+    char known[192];
+    char given[192] = " by value";
+    const char *name = burn_graph_input(graph, k, &dtype, &rank, dims);
+    int same = t->kind == BURN_TENSOR && t->dtype == dtype && t->rank == rank;
+    if (t->cause != NULL || (same && memcmp(t->dims, dims, rank * sizeof(dims[0])) == 0)) {
+        return INPUT_FITS;
+    }
+    if (t->kind == BURN_TENSOR) {
+        (void)burni_shape_text(given, sizeof(given), t->rank, t->dims);
+    }
+    (void)snprintf(text, size, "graph: input %u \"%.40s\" is %s%s, given is %s%s", (unsigned)k,
+                   name, burn_dtype_name(dtype), burni_shape_text(known, sizeof(known), rank, dims),
+                   burn_dtype_name(t->dtype), given);
+    return same ? INPUT_HAS_OTHER_SIZES : INPUT_IS_OTHER;
+}
+
+/* Sizes may differ, another batch say: the ops decide. */
+static int32_t check_inputs(const burn_graph *graph, burn_tensor *const *inputs, uint32_t n_inputs,
+                            burn_err *err)
+{
+    char text[512];
+    uint32_t n = burn_graph_n_inputs(graph);
+    if (n_inputs != n) {
+        return burni_fail(err, BURN_E_INVALID, "graph: %u inputs given, it has %u",
+                          (unsigned)n_inputs, (unsigned)n);
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        if (inputs[k] == NULL) {
+            return burni_fail(err, BURN_E_INVALID, "graph: input %u is NULL", (unsigned)k);
+        }
+        if (compare_input(graph, k, inputs[k], text, sizeof(text)) == INPUT_IS_OTHER) {
+            return burni_fail(err, BURN_E_INVALID, "%s; cast or reshape it", text);
+        }
+    }
+    return BURN_OK;
+}
+
+/* A run with other sizes failed at some op: those sizes are told first. */
+static void tell_sizes(const burn_graph *graph, burn_tensor *const *inputs, uint32_t n_inputs,
+                       burn_err *err)
+{
+    char text[512];
+    for (uint32_t k = 0; k < n_inputs; k++) {
+        if (compare_input(graph, k, inputs[k], text, sizeof(text)) != INPUT_FITS) {
+            burni_prefix(err, "%s", text);
+            return;
+        }
+    }
+}
+
 int32_t burn_graph_run(const burn_graph *graph, burn_device *device, burn_tensor *const *inputs,
                        uint32_t n_inputs, burn_state_fn state, void *user, burn_tensor **outputs,
                        uint32_t n_outputs, burn_err *err)
@@ -259,5 +321,16 @@ int32_t burn_graph_run(const burn_graph *graph, burn_device *device, burn_tensor
         return burni_fail(err, BURN_E_INVALID, "graph: the inputs or the outputs are NULL");
     }
     burni_replay replay = {thread, device, inputs, n_inputs, 0, state, user};
-    return burni_window_run(&replay, graph->window, outputs, n_outputs, err);
+    int32_t rc = check_inputs(graph, inputs, n_inputs, err);
+    if (rc == BURN_OK) {
+        rc = burni_window_run(&replay, graph->window, outputs, n_outputs, err);
+        if (rc == BURN_OK) {
+            return rc;
+        }
+        tell_sizes(graph, inputs, n_inputs, err);
+    }
+    for (uint32_t j = 0; j < n_outputs; j++) {
+        outputs[j] = burni_handle_fail(thread, rc, 0, "%s", err->text);
+    }
+    return rc;
 }

@@ -74,8 +74,7 @@ static int32_t refuse_writes(const burn_window *w, burn_err *err)
     return BURN_OK;
 }
 
-static int32_t bind_values(const burni_replay *r, const burn_window *w, burn_tensor **values,
-                           burn_err *err)
+static void bind_values(const burni_replay *r, const burn_window *w, burn_tensor **values)
 {
     uint32_t n_inputs = 0;
     for (uint32_t i = 0; i < w->n_values; i++) {
@@ -93,11 +92,6 @@ static int32_t bind_values(const burni_replay *r, const burn_window *w, burn_ten
             n_inputs++;
         }
     }
-    if (n_inputs != r->n_inputs) {
-        return burni_fail(err, BURN_E_INVALID, "graph: %u inputs given, it has %u", r->n_inputs,
-                          n_inputs);
-    }
-    return BURN_OK;
 }
 
 static void run_node(const burni_replay *r, const burn_window *w, const burn_window_node *node,
@@ -146,7 +140,7 @@ int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tenso
     burn_scope_begin();
     int32_t rc = refuse_writes(w, err);
     if (rc == BURN_OK) {
-        rc = bind_values(r, w, values, err);
+        bind_values(r, w, values);
     }
     for (uint32_t k = 0; k < w->n_nodes && rc == BURN_OK; k++) {
         run_node(r, w, burni_window_node(w, k), values);
@@ -164,12 +158,7 @@ int32_t burni_window_run(const burni_replay *r, const burn_window *w, burn_tenso
     if (rc == BURN_OK && n != n_outputs) {
         rc = burni_fail(err, BURN_E_INVALID, "graph: %u outputs wanted, it has %u", n_outputs, n);
     }
-    if (rc != BURN_OK) {
-        for (uint32_t j = 0; j < n_outputs; j++) {
-            outputs[j] = burni_handle_fail(r->thread, rc, 0, "%s", err->text);
-        }
-    }
-    burni_scope_end_inside(outputs, n_outputs);
+    burni_scope_end_inside(outputs, rc == BURN_OK ? n_outputs : 0);
     burni_free(values);
     return rc;
 }

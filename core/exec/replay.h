@@ -19,7 +19,8 @@ typedef struct burni_replay {
     void *user;
 } burni_replay;
 
-/* Outputs go to the innermost scope, failed ones on failure. `err` must not be NULL. */
+/* There are as many inputs as the window has. Outputs go to the innermost scope, and are written
+ * on success only. `err` must not be NULL. */
 int32_t burni_window_run(const burni_replay *replay, const burn_window *window,
                          burn_tensor **outputs, uint32_t n_outputs, burn_err *err);
 

@@ -173,6 +173,13 @@ burn_var *burn_module_add(burn_module *module, const char *name, burn_tensor *va
     if (module == NULL || check_new(module, name, err) != BURN_OK) {
         return NULL;
     }
+    if (trainable && burn_ok(value) && burn_dtype_class(burn_dtype_of(value)) != BURN_CLASS_FLOAT) {
+        (void)burni_fail(err, BURN_E_DTYPE,
+                         "module: %s is %s, which has no gradient; a trainable parameter is a "
+                         "float, others are added with trainable 0",
+                         name, burn_dtype_name(burn_dtype_of(value)));
+        return NULL;
+    }
     burni_param *params =
         burni_realloc(module->params, (module->n_params + 1) * sizeof(module->params[0]));
     char *own_name = burni_strdup(name);

@@ -61,6 +61,45 @@ class Env(unittest.TestCase):
         self.assertIn("lab", self.call(BURN, "env", "list").stdout.decode())
         self.assertEqual(self.folder.stat().st_mode & 0o077, 0)
 
+    def test_prepare_by_convolutions(self):
+        lists = ("--conv2d", "2x4x12x10:6x3x3:p1x2,2x4x12x10:6x3x3:s2x1,2x4x8x8:6x3x3:g2",
+                 "--conv1d", "2x4x30:6x5:p2:d2", "--matmul", "40x30x20")
+        answer = self.burn("prepare", "lab", *lists)
+        device, = self.burn("show", "lab")["devices"]
+        calls = [c["call"] for c in device["choices"]]
+        self.assertEqual(len(calls), answer["choices"])
+        for op, n in (("conv2d", 2), ("conv2d_grad_input", 2), ("conv2d_grad_weight", 2),
+                      ("conv1d", 1), ("matmul", 1)):
+            self.assertGreaterEqual(sum(c.startswith(op + "(") for c in calls), n, calls)
+        for words in ("f32[6,4,3,3], -, stride 1x1, padding 1x2, dilation 1x1, groups 1",
+                      "f32[6,2,3,3], -, stride 1x1, padding 0x0, dilation 1x1, groups 2"):
+            self.assertTrue(any(words in c for c in calls), calls)
+        # With a stride there is one kernel, so nothing to choose, unless for the gradients.
+        self.assertFalse(any(c.startswith("conv2d(") and "stride 2x1" in c for c in calls), calls)
+        self.assertEqual(self.burn("prepare", "lab", *lists)["choices"], len(calls))
+
+    def test_wrong_sizes_say_what_is_right(self):
+        form = b"BATCHxCHANNELSxHEIGHTxWIDTH:OUTxKHxKW"
+        for text in ("2x4x12:6x3x3", "2x4x12x10", "2x4x12x10:6x3", "2x4x12x10:6x3x3:",
+                     "0x1x1x1:1x1x1", "2x4x12x10:6x3x3:s0", "2x4x12x10:6x3x3:q1",
+                     "2x4x12x10:6x3x3:p-1", "2x4x12x10:6x3x3:s1x2x3",
+                     "2x4x12x10:6x3x3:g", "1x1x1x1048577:1x1x1",
+                     "40x30x20", "2x4x12x10:6x3x3 ", "2 x4x12x10:6x3x3"):
+            done = self.call(BURN, "env", "prepare", "lab", "--conv2d", text, status=2)
+            self.assertIn(b"--conv2d: '", done.stderr)
+            self.assertIn(form, done.stderr)
+        done = self.call(BURN, "env", "prepare", "lab", "--conv1d", "2x4x30:6x5:s1x2", status=2)
+        self.assertIn(b"BATCHxCHANNELSxLENGTH:OUTxKERNEL", done.stderr)
+        # One wrong part, and nothing runs.
+        done = self.call(BURN, "env", "prepare", "lab", "--matmul", "4x5x6,4x5", status=2)
+        self.assertIn(b"'4x5' is not ROWSxINNERxCOLUMNS", done.stderr)
+        self.call(BURN, "env", "prepare", "lab", "--conv1d", ",", status=2)
+        # What fits the form and no convolution is the op's to refuse.
+        done = self.call(BURN, "env", "prepare", "lab", "--conv2d", "1x5x9x9:4x3x3:g2", status=1)
+        self.assertIn(b"conv2d: ", done.stderr)
+        done = self.call(BURN, "env", "prepare", "lab", "--conv1d", "1x1x3:1x9", status=1)
+        self.assertIn(b"conv1d: ", done.stderr)
+
     def test_prepare_by_a_program_that_never_shuts_down(self):
         answer = self.burn("prepare", "lab", "--", PROGRAM)
         self.assertEqual((answer["choices_before"], answer["choices"]), (0, 1))

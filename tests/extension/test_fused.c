@@ -6,6 +6,7 @@
  * usage: test_fused DEVICE. What the ops compute is compared by the conformance tool; here it is
  * that an extension's op is treated as a core op is. Expected values are worked out by hand.
  */
+#define BURN_TRACE_CALLS
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,6 +84,24 @@ static void by_header_and_by_name(void **state)
     assert_int_equal(burn_op_call(NULL, def->id, NULL, 0, in, 3, &y, 1), BURN_OK);
     expect(y, 4, expected, 0.0);
     burn_scope_end();
+}
+
+/* With BURN_TRACE_CALLS an op of an extension says where it was called, as a core op does. */
+static void calls_say_their_line(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    char wanted[64];
+    burn_tensor *x = matrix(2, 3, x_values);
+    burn_tensor *y = burn_fused_swiglu(x, matrix(3, 2, w_values));
+    (void)snprintf(wanted, sizeof(wanted), "test_fused.c:%d]", __LINE__ - 1);
+    assert_int_equal(burn_tensor_error(y, &err), BURN_E_SHAPE);
+    if (strstr(err.text, "fused.swiglu") == NULL || strstr(err.text, wanted) == NULL) {
+        fail_msg("no %s in: %s", wanted, err.text);
+    }
+    y = burn_neg(burn_fused_swiglu(burn_exp(x), burn_exp(x))); /* nested: each has its own line */
+    assert_int_equal(burn_tensor_error(y, &err), BURN_OK);
+    assert_int_equal(burn_tag(), 0);
 }
 
 static void gradients_reach_every_operand(void **state)
@@ -267,6 +286,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_those_of_the_names),
         cmocka_unit_test(by_header_and_by_name),
+        cmocka_unit_test(calls_say_their_line),
         cmocka_unit_test(gradients_reach_every_operand),
         cmocka_unit_test(second_gradients),
         cmocka_unit_test(a_graph_holds_them),

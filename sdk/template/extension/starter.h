@@ -41,4 +41,10 @@ static inline burn_tensor *starter_rms_norm(burn_tensor *x, double eps)
 
 BURN_END_DECLS
 
+/* With BURN_TRACE_CALLS a call says its file and line (<burn/trace.h>): one line per function. */
+#ifdef BURN_TRACE_CALLS
+#include <burn/ops.h>
+#define starter_rms_norm(...) BURN_TRACED(starter_rms_norm(__VA_ARGS__))
+#endif
+
 #endif /* BURN_SDK_TEMPLATE_EXTENSION_STARTER_H */

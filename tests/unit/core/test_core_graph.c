@@ -68,6 +68,31 @@ static void test_a_graph_runs_again(void **state)
     burn_graph_free(graph);
 }
 
+/* The kind of an input is compared before anything runs, by name. */
+static void test_inputs_of_another_kind(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_graph *graph = sample_graph();
+    burn_tensor *out = NULL;
+    const struct {
+        burn_tensor *given;
+        const char *text;
+    } rows[] = {
+        {burn_cast(VEC(1, 2), BURN_I32), "is f32[2], given is i32[2]; cast or reshape it"},
+        {burn_cast(VEC(1, 2), BURN_F64), "is f32[2], given is f64[2]; cast or reshape it"},
+        {mat(1, 2, (const float[]){1, 2}), "is f32[2], given is f32[1,2]; cast or reshape it"},
+        {burn_scalar(1.0), "is f32[2], given is f64 by value; cast or reshape it"},
+        {NULL, "graph: input 0 is NULL"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(burn_graph_run(graph, dev, &rows[i].given, 1, NULL, NULL, &out, 1, &err),
+                         BURN_E_INVALID);
+        check_failed(out, BURN_E_INVALID, "graph: input 0", rows[i].text, NULL);
+    }
+    burn_graph_free(graph);
+}
+
 static void test_composites_stay_whole_and_print(void **state)
 {
     (void)state;
@@ -244,6 +269,8 @@ static void test_misuse(void **state)
     burn_tensor *wrong = VEC(1, 2, 3);
     assert_int_equal(burn_graph_run(graph, dev, &wrong, 1, NULL, NULL, out, 1, &err), BURN_E_SHAPE);
     check_failed(out[0], BURN_E_SHAPE, "add", NULL);
+    /* Sizes may differ, so an op found out; the input that began it stands in front. */
+    check_failed(out[0], BURN_E_SHAPE, "graph: input 0 \"x\" is f32[2], given is f32[3]: ", NULL);
     burn_graph_free(graph);
     burn_graph_free(NULL);
 }
@@ -368,6 +395,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_a_graph_runs_again),
+        CORE_TEST(test_inputs_of_another_kind),
         CORE_TEST(test_composites_stay_whole_and_print),
         CORE_TEST(test_order_of_inputs_and_outputs),
         CORE_TEST(test_states_have_names),

@@ -74,7 +74,18 @@ static void test_names_that_do_not_do(void **state)
     err.code = BURN_OK;
     assert_null(burn_module_add(root, "w", failed, 1, &err));
     assert_int_equal(err.code, BURN_E_SHAPE);
+    const uint8_t whole[] = {BURN_I64, BURN_U8, BURN_BOOL};
+    for (size_t i = 0; i < COUNT(whole); i++) {
+        burn_tensor *t = burn_zeros(dev, whole[i], 1, DIMS(2));
+        err = (burn_err)BURN_ERR_INIT;
+        assert_null(burn_module_add(root, "count", t, 1, &err));
+        assert_int_equal(err.code, BURN_E_DTYPE);
+        assert_non_null(strstr(err.text, "module: count is "));
+        assert_non_null(strstr(err.text, burn_dtype_name(whole[i])));
+        assert_non_null(strstr(err.text, "trainable 0"));
+    }
     assert_int_equal(burn_module_n_vars(root), 0);
+    assert_non_null(burn_module_add(root, "count", burn_zeros(dev, BURN_I64, 1, DIMS(2)), 0, &err));
     burn_module_free(root);
 }
 

@@ -5,9 +5,9 @@
  *
  * Each function makes one call, which is recorded on the tape like any other, and returns a tensor
  * of the innermost scope, a failed one on failure. On a backend that the extension has no kernels
- * for they run as the ops that they are made of. To add one: a row in the list, a function here,
- * the definition in extensions/fused. Thread class as for all ops: any, one thread per tensor
- * scope.
+ * for they run as the ops that they are made of. To add one: a row in the list, a function here and
+ * its line at the end, the definition in extensions/fused. Thread class as for all ops: any, one
+ * thread per tensor scope.
  */
 #ifndef BURN_EXT_FUSED_H
 #define BURN_EXT_FUSED_H
@@ -119,5 +119,14 @@ static inline int32_t burn_fused_lion_step(burn_var *param, burn_tensor *grad, b
 }
 
 BURN_END_DECLS
+
+/* Calls say their file and line, as those of <burn/ops.h> do; see <burn/trace.h>. */
+#ifdef BURN_TRACE_CALLS
+#include <burn/ops.h>
+#define burn_fused_matmul_bias_relu(...) BURN_TRACED(burn_fused_matmul_bias_relu(__VA_ARGS__))
+#define burn_fused_matmul_bias_gelu(...) BURN_TRACED(burn_fused_matmul_bias_gelu(__VA_ARGS__))
+#define burn_fused_add_layer_norm(...) BURN_TRACED(burn_fused_add_layer_norm(__VA_ARGS__))
+#define burn_fused_swiglu(...) BURN_TRACED(burn_fused_swiglu(__VA_ARGS__))
+#endif
 
 #endif /* BURN_EXT_FUSED_H */
