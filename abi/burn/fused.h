@@ -19,12 +19,16 @@
 
 BURN_BEGIN_DECLS
 
-#define BURN_FUSED_VERSION 2          /* the newest that is known */
+#define BURN_FUSED_VERSION 3          /* the newest that is known */
 #define BURN_FUSED_VERSION_PRODUCER 2 /* from here on the first step may be a producer */
+#define BURN_FUSED_VERSION_LINES 3    /* from here on steps may go over lines */
 #define BURN_FUSED_MAX_BYTES 4096
 #define BURN_FUSED_MAX_STEPS 64
 #define BURN_FUSED_MAX_ARGS 4
 #define BURN_FUSED_NONE UINT16_MAX /* an absent operand of a step */
+/* Bytes of the longest line that the core asks a step over lines for: the first cache of a CPU, the
+ * shared memory of a GPU. A row of BURN_OP_FUSED may refuse longer ones when it is launched. */
+#define BURN_FUSED_LINE_BYTES 32768
 
 /*
  * How many elements a value has. The program runs over `n` positions, the row-major elements of
@@ -37,7 +41,8 @@ enum {
     BURN_FUSED_FULL = 0, /* one per position */
     BURN_FUSED_ROW = 1,  /* one per row, seen by all positions of it */
     BURN_FUSED_ONE = 2,  /* one: an immediate or a tensor of one element */
-    BURN_FUSED_WHOLE = 3 /* as many as its dims say: an operand of a producer, of nothing else */
+    /* As many as its dims say: an operand of a producer, or one line for a step over lines. */
+    BURN_FUSED_WHOLE = 3
 };
 
 typedef struct burn_fused_input {
@@ -60,7 +65,12 @@ typedef struct burn_fused_input {
  * The first step may instead be a producer (BURN_FUSE_EPILOGUE_HOST: a product, a convolution). Its
  * operands are WHOLE inputs, in the dims, strides and attributes that the op takes alone; its
  * result, in the shape that the op's rule gives, is the FULL value that says what n is. Such a
- * program is of version 2, others may be of version 1.
+ * program is of version 2 or later.
+ *
+ * From version 3 on a step may go over lines (BURN_FUSE_LINES: softmax, layer_norm): row by row it
+ * takes FULL values and gives a FULL one, as the op does of [rows, length] along axis 1. Its
+ * attributes say so: axis 1, or n_axes 1. Operands of role BURN_ROLE_LINE are WHOLE inputs of
+ * `length` elements. Others may be of version 1.
  */
 typedef struct burn_fused_step {
     uint64_t op;
@@ -74,7 +84,7 @@ typedef struct burn_fused_step {
 } burn_fused_step;
 
 typedef struct burn_fused_program {
-    burn_attrs_head head; /* size: all bytes of the program; revision: the version, 1 or 2 */
+    burn_attrs_head head; /* size: all bytes of the program; revision: the version, 1 to 3 */
     uint16_t n_in;
     uint16_t n_out;
     uint16_t n_steps;

@@ -24,7 +24,8 @@ enum {
     BURN_ROLE_STATE = 4,     /* a variable that the op overwrites */
     BURN_ROLE_IMMEDIATE = 8, /* a scalar by value is accepted */
     BURN_ROLE_ONLY_IMMEDIATE = 16,
-    BURN_ROLE_NO_GRAD = 32 /* this input or output never carries a gradient */
+    BURN_ROLE_NO_GRAD = 32, /* this input or output never carries a gradient */
+    BURN_ROLE_LINE = 64     /* of BURN_FUSE_LINES: an input that is one line, the same for all */
 };
 
 /*
@@ -83,7 +84,12 @@ enum {
     /* Element i follows from i, from element i of the operands that are tensors, all of the
      * result's shape, and from scalars by value: random numbers. Sizes stand in attributes of class
      * DIM only. */
-    BURN_FUSE_GENERATE = 5
+    BURN_FUSE_GENERATE = 5,
+    /* Each line of the result, a run along the last axes, follows from the same line of the
+     * operands and from those of role BURN_ROLE_LINE: softmax, layer_norm. All others have the
+     * result's shape. Attribute `axis` (I64) is the last axis, or `n_axes` (U32) says how many of
+     * the last ones are a line; with another axis a call is no walk over lines. */
+    BURN_FUSE_LINES = 6
 };
 
 /* burn_op_def.flags */

@@ -30,7 +30,10 @@ enum {
     BURN_ROW_TUNABLE = 64,
     /* Taken only when it won such a race: its bits differ from those of the row that is taken
      * otherwise, or it is seldom the better one. */
-    BURN_ROW_TUNED_ONLY = 128
+    BURN_ROW_TUNED_ONLY = 128,
+    /* The backend's row of BURN_OP_FUSED has this op as a step over lines (fused.h), to the bits of
+     * this row. */
+    BURN_ROW_LINES = 256
 };
 
 /* One operand's constraints. `same_dtype_as` is 1 + the operand's index, 0 = free. */

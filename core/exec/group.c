@@ -15,6 +15,8 @@
 #include "exec/launch.h"
 #include "exec/places.h"
 #include "graph/fused.h"
+#include "ops/registry.h"
+#include "ops/rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,13 +118,48 @@ static uint16_t outside(making *m, uint32_t member, uint32_t i, uint8_t space)
     return value;
 }
 
+int burni_is_one_line(const burni_launch *launch, uint32_t i)
+{
+    return launch->op->def.fuse == BURN_FUSE_LINES &&
+           (burni_op_role_in(launch->op, i)->flags & BURN_ROLE_LINE) != 0;
+}
+
+int64_t burni_line_of(const burni_launch *launch)
+{
+    const burni_resolved *r = launch->resolved;
+    const burn_operand *z = &launch->operands[launch->n_in];
+    if (r->row == NULL || r->copy_mask != 0 || (r->row->flags & BURN_ROW_LINES) == 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        const burn_operand *o = &launch->operands[i];
+        int is_dense = o->layout == BURN_LAYOUT_CONTIGUOUS || burni_operand_numel(o) == 1;
+        if (o->kind == BURN_ABSENT) {
+            continue;
+        }
+        if (!is_dense || (!burni_is_one_line(launch, i) &&
+                          burni_operand_numel(o) != burni_operand_numel(z))) {
+            return 0;
+        }
+    }
+    int64_t length = 1;
+    uint32_t n = burni_line_axes(&launch->op->def, launch->attrs, z->rank);
+    for (uint32_t k = 0; k < n; k++) {
+        length *= z->dims[z->rank - 1 - k];
+    }
+    int fits = length <= BURN_FUSED_LINE_BYTES / (int64_t)burn_dtype_size(z->dtype);
+    return n > 0 && fits ? length : 0;
+}
+
 static uint16_t argument(making *m, uint32_t member, uint32_t i)
 {
     const burni_record *r = record_of(m, member);
     const burn_operand *o = &r->launch.operands[i];
     const burni_member *self = &m->members[member];
     uint8_t space = self->reduces ? (uint8_t)BURN_FUSED_FULL : self->space;
-    space = self->produces ? (uint8_t)BURN_FUSED_WHOLE : space;
+    if (self->produces || burni_is_one_line(&r->launch, i)) {
+        space = BURN_FUSED_WHOLE;
+    }
     if (o->kind == BURN_ABSENT) {
         return BURN_FUSED_NONE;
     }
@@ -156,6 +193,7 @@ static void add_member(making *m, uint32_t member)
     uint16_t args[BURN_FUSED_MAX_ARGS];
     burn_attrs_axes axes;
     burn_attrs_shape shapeless;
+    uint64_t lines[BURN_MAX_ATTRS / sizeof(uint64_t)];
     const void *attrs = launch->attrs;
     uint32_t attrs_size = launch->attrs_size;
     for (uint32_t i = 0; i < launch->n_in; i++) {
@@ -167,6 +205,9 @@ static void add_member(making *m, uint32_t member)
         burni_fused_row_axes(&axes, given->correction);
         attrs = &axes;
         attrs_size = sizeof(axes);
+    } else if (self->lines) {
+        attrs_size = burni_fused_lines(launch->op, launch->attrs, lines);
+        attrs = lines;
     } else if (launch->op->def.fuse == BURN_FUSE_GENERATE) {
         attrs_size = burni_fused_shapeless(launch->op, launch->attrs, &shapeless);
         attrs = &shapeless;
@@ -291,9 +332,11 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
         if (g->members[k].produces && !burni_may_produce(launch)) {
             return 0;
         }
-        if (g->members[k].reduces) {
+        if (g->members[k].reduces || g->members[k].lines) {
             int64_t taken = burni_operand_numel(&launch->operands[0]);
-            int64_t own = made > 0 ? taken / made : 0;
+            int64_t own = g->members[k].lines ? burni_line_of(launch)
+                          : made > 0          ? taken / made
+                                              : 0;
             if (own == 0 || (length != 0 && own != length) || (n >= 0 && n != taken)) {
                 return 0;
             }
@@ -451,7 +494,7 @@ static burni_group *freeze(making *m, char *why)
     memcpy(g->row_uses, m->row_uses, m->n_row_uses * sizeof(g->row_uses[0]));
     memcpy(g->program, program, size);
     for (uint32_t k = 0; k < m->n; k++) {
-        g->has_rows |= m->members[k].space == BURN_FUSED_ROW;
+        g->has_rows |= m->members[k].space == BURN_FUSED_ROW || m->members[k].lines;
         if (m->members[k].written) {
             g->outputs[g->n_out++] = m->members[k].record;
         }
@@ -507,7 +550,7 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     uint32_t has_rows = 0;
     for (uint32_t k = 0; k < n; k++) {
         add_member(&m, k);
-        has_rows |= members[k].space == BURN_FUSED_ROW;
+        has_rows |= members[k].space == BURN_FUSED_ROW || members[k].lines;
     }
     if (has_rows) {
         burni_fused_set_row_input(&m.builder,

@@ -23,6 +23,8 @@ typedef struct burni_member {
     uint8_t reduces;  /* it is a reduction: its input is FULL */
     uint8_t written;  /* somebody outside of the group needs its result */
     uint8_t produces; /* the first one only: a product, whose inputs are WHOLE */
+    uint8_t lines;    /* it goes over lines */
+    uint8_t zero[3];
 } burni_member;
 
 /* An operand of the fused call: that of some member. */
@@ -111,6 +113,12 @@ static inline int burni_may_produce(const burni_launch *launch)
     return launch->op->def.fuse == BURN_FUSE_EPILOGUE_HOST && r->row != NULL &&
            r->copy_mask == 0 && (r->row->flags & BURN_ROW_EPILOGUE) != 0;
 }
+
+/* Elements of a line, where the launch may go over lines in a group, as its row is today; else 0. */
+int64_t burni_line_of(const burni_launch *launch);
+
+/* Is operand i of the launch one line, the same for all rows, of an op that goes over lines? */
+int burni_is_one_line(const burni_launch *launch, uint32_t i);
 
 /* A position reads the value of its row: one element per row, seen by all `length` positions. */
 static inline int burni_reads_its_row(const burn_operand *o, int64_t positions, int64_t length)

@@ -51,6 +51,7 @@ typedef struct node {
     uint8_t reduces;
     uint8_t generates;
     uint8_t produces; /* it is a product, which a group may begin with */
+    uint8_t lines;    /* it goes over lines */
     uint8_t has_product; /* of a group: a member is one */
     uint8_t needed;
     uint8_t alive;
@@ -68,6 +69,8 @@ typedef struct graph {
     node *nodes;
     edge *edges;
     uint32_t *writers; /* per slot: the record that wrote it last */
+    uint8_t *barred;        /* records over lines that could not be in a group */
+    uint32_t again;         /* one more was barred: other groups are to be found */
     const uint16_t *wanted; /* the groups that it shall have (tune/kept_plan.h), NULL: the best */
 } graph;
 
@@ -168,6 +171,10 @@ static void look_at(graph *g, uint32_t i)
         }
         self->positions = made;
         self->generates = fuse == BURN_FUSE_GENERATE;
+    } else if (fuse == BURN_FUSE_LINES && made > 0 && !g->barred[i] && burni_line_of(launch) > 0) {
+        self->positions = made;
+        self->length = burni_line_of(launch);
+        self->lines = 1;
     } else if (fuse == BURN_FUSE_REDUCE && made > 0 && burni_reduces_rows(launch)) {
         int64_t taken = burni_operand_numel(&launch->operands[0]);
         if (taken / made > 1) {
@@ -198,20 +205,25 @@ static int reads_in_place(const graph *g, uint32_t i, uint32_t k, uint32_t p, ui
     return g->nodes[p].space == space && o->layout == BURN_LAYOUT_CONTIGUOUS && n == made;
 }
 
+/* Two groups, by their first members, that walk the same way. */
+static int same_walk(const node *x, const node *y)
+{
+    return x->positions == y->positions &&
+           (x->length == 0 || y->length == 0 || x->length == y->length);
+}
+
 /* The space that record i would have in a group, or 255 when it has no place there. */
 static uint8_t place_in(const graph *g, uint32_t i, uint32_t group)
 {
     const node *self = &g->nodes[i];
     const node *to = &g->nodes[group];
     if (self->reduces) {
-        int fits = self->positions == to->positions &&
-                   (to->length == 0 || to->length == self->length);
-        return fits ? (uint8_t)BURN_FUSED_ROW : 255;
+        return same_walk(self, to) ? (uint8_t)BURN_FUSED_ROW : 255;
     }
     if (self->positions == to->positions) {
-        return BURN_FUSED_FULL;
+        return same_walk(self, to) ? (uint8_t)BURN_FUSED_FULL : 255;
     }
-    int is_row = to->length > 0 && !self->generates &&
+    int is_row = to->length > 0 && !self->generates && !self->lines &&
                  self->positions == to->positions / to->length;
     return is_row ? (uint8_t)BURN_FUSED_ROW : 255;
 }
@@ -226,8 +238,8 @@ static int operands_fit(const graph *g, uint32_t i, uint32_t group, uint8_t spac
         if (p == NONE || p >= i || g->nodes[p].group != group) {
             continue;
         }
-        if (g->nodes[i].produces) {
-            return 0; /* its operands are there before the pass begins */
+        if (g->nodes[i].produces || burni_is_one_line(&r->launch, k)) {
+            return 0; /* they are there before the pass begins */
         }
         uint8_t reads = g->nodes[i].reduces ? (uint8_t)BURN_FUSED_FULL : space;
         if (!reads_in_place(g, i, k, p, reads, positions, length)) {
@@ -327,15 +339,6 @@ static void merge(graph *g, uint32_t a, uint32_t b)
     to->last = tail;
 }
 
-/* Two groups that walk the same way. */
-static int same_walk(const graph *g, uint32_t a, uint32_t b)
-{
-    const node *x = &g->nodes[a];
-    const node *y = &g->nodes[b];
-    return x->positions == y->positions &&
-           (x->length == 0 || y->length == 0 || x->length == y->length);
-}
-
 /* Is there one order in which the operands of both are read in blocks, within a block a row? */
 static int turns_fit(const graph *g, uint32_t a, uint32_t b)
 {
@@ -366,7 +369,7 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     if (!has_room(g, group, mine)) {
         return "would make it too long";
     }
-    if (*space == 255 || (!alone && !same_walk(g, group, mine))) {
+    if (*space == 255 || (!alone && !same_walk(&g->nodes[group], &g->nodes[mine]))) {
         return "goes over another number of elements";
     }
     if (!groups_fit(g, group, mine, i, *space) || !turns_fit(g, group, mine)) {
@@ -427,7 +430,8 @@ static int is_as_wanted(const graph *g)
 }
 
 static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
-                     const uint8_t *alive, const uint8_t *needed, const uint16_t *wanted)
+                     const uint8_t *alive, const uint8_t *needed, const uint16_t *wanted,
+                     uint8_t *barred)
 {
     uint32_t n = batch->n;
     memset(g, 0, sizeof(*g));
@@ -435,6 +439,7 @@ static int graph_new(graph *g, burni_stream *stream, const burni_batch *batch,
     g->batch = batch;
     g->n = n;
     g->wanted = wanted;
+    g->barred = barred;
     g->cap_edges = 4 * n + 16;
     g->nodes = burni_calloc(n, sizeof(*g->nodes));
     g->edges = burni_alloc(g->cap_edges * sizeof(*g->edges));
@@ -544,6 +549,7 @@ static burni_member member_of(const graph *g, uint32_t m)
     out.space = g->nodes[m].space;
     out.reduces = g->nodes[m].reduces;
     out.produces = g->nodes[m].produces;
+    out.lines = g->nodes[m].lines;
     out.written = (uint8_t)is_written(g, m);
     return out;
 }
@@ -612,8 +618,20 @@ static void add_step(burni_plan *plan, uint32_t record, burni_group *group)
     plan->steps[plan->n_steps++].record = record;
 }
 
+/* The group cannot be: what goes over lines stays out of groups. Is there such a member? */
+static int bar_lines(graph *g, uint32_t group)
+{
+    int found = 0;
+    for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
+        g->barred[m] |= g->nodes[m].lines;
+        found |= g->nodes[m].lines;
+    }
+    g->again |= (uint32_t)found;
+    return found;
+}
+
 /* One step, or the product and the rest, or the members one by one. */
-static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
+static void add_steps(graph *g, burni_plan *plan, uint32_t group)
 {
     char why[64] = "";
     uint32_t product = product_of(g, group);
@@ -622,6 +640,9 @@ static void add_steps(const graph *g, burni_plan *plan, uint32_t group)
     burni_group *fused = n > 1 ? make_group(g, group, 0, why) : NULL;
     if (n > 1 && fused == NULL) {
         tell_why_not(g, group, why);
+        if (bar_lines(g, group)) {
+            return;
+        }
     }
     if (n > 2 && fused == NULL && product != NONE) {
         fused = make_group(g, group, 1, why);
@@ -644,15 +665,17 @@ static uint32_t version_of(const burni_stream *stream)
     return atomic_load_explicit(&stream->device->rows_version, memory_order_acquire);
 }
 
-burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
-                            const uint8_t *needed, const uint16_t *groups)
+/* NULL: no memory, not the groups that were wanted, or, with `again`, something was barred. */
+static burni_plan *try_plan(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
+                            const uint8_t *needed, const uint16_t *groups, uint8_t *barred,
+                            uint32_t *again)
 {
     graph g;
     uint32_t order[BURNI_MAX_WINDOW];
     uint32_t n_groups = 0;
     uint32_t version = version_of(stream);
     burni_plan *plan = burni_calloc(1, sizeof(*plan) + batch->n * sizeof(plan->steps[0]));
-    if (graph_new(&g, stream, batch, alive, needed, groups) && plan != NULL) {
+    if (graph_new(&g, stream, batch, alive, needed, groups, barred) && plan != NULL) {
         n_groups = order_groups(&g, order);
         for (uint32_t k = 0; k < n_groups; k++) {
             add_steps(&g, plan, order[k]);
@@ -663,10 +686,23 @@ burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, cons
         plan->needs_all = memchr(needed, 0, batch->n) == NULL;
     }
     graph_free(&g);
-    if (n_groups == 0) {
-        burni_free(plan);
+    *again = g.again;
+    if (n_groups == 0 || g.again) {
+        burni_plan_free(plan);
         plan = NULL;
     }
+    return plan;
+}
+
+burni_plan *burni_plan_make(burni_stream *stream, const burni_batch *batch, const uint8_t *alive,
+                            const uint8_t *needed, const uint16_t *groups)
+{
+    uint8_t barred[BURNI_MAX_WINDOW] = {0};
+    uint32_t again = 0;
+    burni_plan *plan = NULL;
+    do {
+        plan = try_plan(stream, batch, alive, needed, groups, barred, &again);
+    } while (again);
     return plan;
 }
 

@@ -115,15 +115,19 @@ static int32_t check_sections(check *c)
                                          : wrong(c, "padding behind the outputs is not 0");
 }
 
-/* Is input i an operand of the first step? */
-static int is_produced_from(const burn_fused_program *p, uint32_t i)
+/* Is input i an operand of a step that takes whole inputs: a producer, or one over lines? */
+static int is_taken_whole(const burn_fused_program *p, uint32_t i)
 {
-    const burn_fused_step *step = burn_fused_steps(p);
     int found = 0;
-    for (uint32_t k = 0; k < BURN_FUSED_MAX_ARGS; k++) {
-        found |= k < step->n_args && step->args[k] == i;
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        const burn_fused_step *step = &burn_fused_steps(p)[s];
+        int is_first = s == 0 && burni_fused_has_producer(p);
+        for (uint32_t k = 0; k < BURN_FUSED_MAX_ARGS; k++) {
+            found |= k < step->n_args && step->args[k] == i &&
+                     (is_first || burni_fused_takes_line(step, k));
+        }
     }
-    return found && burni_fused_has_producer(p);
+    return found;
 }
 
 static int32_t check_input(const check *c, uint32_t i)
@@ -136,8 +140,10 @@ static int32_t check_input(const check *c, uint32_t i)
         return wrong(c, "input %u has space %u, immediate %u, padding %u; 3, 1, 0 are the most", i,
                      in->space, in->immediate, in->zero);
     }
-    if (in->space == BURN_FUSED_WHOLE && !is_produced_from(c->p, i)) {
-        return wrong(c, "input %u is whole, but no operand of a producer in the first step", i);
+    if (in->space == BURN_FUSED_WHOLE && !is_taken_whole(c->p, i)) {
+        return wrong(c, "input %u is whole, but no operand of a producer in the first step, and "
+                        "no line of a step over lines",
+                     i);
     }
     if (in->immediate != 0 && in->space != BURN_FUSED_ONE) {
         return wrong(c, "input %u is an immediate of space %s; it must be one", i,
@@ -217,8 +223,17 @@ static int32_t check_op(const check *c, uint32_t s, const burni_op **out)
     if (kind == BURN_FUSE_EPILOGUE_HOST && !burni_fused_has_producer(c->p)) {
         kind = BURN_FUSE_NONE;
     }
+    if (kind == BURN_FUSE_LINES && c->p->head.revision < BURN_FUSED_VERSION_LINES) {
+        return wrong(c, "step %u (%s): goes over lines, which version %u does not know", s, d->name,
+                     c->p->head.revision);
+    }
+    if (kind == BURN_FUSE_LINES && c->p->row_input == BURN_FUSED_NONE) {
+        return wrong(c, "step %u (%s): over lines, but no input is the length of a row", s,
+                     d->name);
+    }
     if (!burni_fused_takes(op, kind)) {
-        return wrong(c, "step %u (%s): neither maps, reduces nor generates elements", s, d->name);
+        return wrong(c, "step %u (%s): neither maps, reduces nor generates elements, nor goes over "
+                        "lines", s, d->name);
     }
     if (step->n_args != d->n_in) {
         return wrong(c, "step %u (%s): %u operands; %u expected", s, d->name, step->n_args,
@@ -251,11 +266,12 @@ static int32_t check_arg(const check *c, uint32_t s, const burni_op *op, uint32_
                      role->name, v, c->p->n_in + s);
     }
     value x = value_at(c->p, v);
-    int produces = op->def.fuse == BURN_FUSE_EPILOGUE_HOST;
-    if (produces != (x.space == BURN_FUSED_WHOLE)) {
+    int whole = op->def.fuse == BURN_FUSE_EPILOGUE_HOST || burni_fused_takes_line(step, i);
+    if (whole != (x.space == BURN_FUSED_WHOLE)) {
         return wrong(c, "step %u (%s): operand %s is %s; %s", s, name, role->name,
                      space_names[x.space],
-                     produces ? "a producer takes whole inputs" : "only a producer takes that");
+                     whole ? "it must be a whole input"
+                           : "only a producer takes that, and a step over lines one line");
     }
     const uint32_t by_value = BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE;
     if (x.immediate != 0 && (role->flags & by_value) == 0) {
@@ -298,6 +314,27 @@ static int32_t check_generated(const check *c, uint32_t s, const burni_op *op, u
     return BURN_OK;
 }
 
+/* Lines are of full values, and so is what is made of them. */
+static int32_t check_lines(const check *c, uint32_t s, const burni_op *op)
+{
+    const burn_fused_step *step = &burn_fused_steps(c->p)[s];
+    int32_t rc = BURN_OK;
+    if (step->space != BURN_FUSED_FULL) {
+        rc = wrong(c, "step %u (%s): gives lines, which are full, not %s", s, op->def.name,
+                   space_names[step->space]);
+    }
+    for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS && rc == BURN_OK; i++) {
+        uint16_t v = step->args[i];
+        int is_line = burni_fused_takes_line(step, i);
+        if (v != BURN_FUSED_NONE &&
+            (i >= step->n_args || (!is_line && value_at(c->p, v).space != BURN_FUSED_FULL))) {
+            rc = wrong(c, "step %u (%s): operand %u is value %u, which is not full or too many", s,
+                       op->def.name, i, v);
+        }
+    }
+    return rc;
+}
+
 /* Which values an op may take and give: a map's result is no smaller than its operands. */
 static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
 {
@@ -313,6 +350,9 @@ static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
     if (op->def.fuse == BURN_FUSE_EPILOGUE_HOST && step->space != BURN_FUSED_FULL) {
         return wrong(c, "step %u (%s): what it gives is full, not %s", s, op->def.name,
                      space_names[step->space]);
+    }
+    if (op->def.fuse == BURN_FUSE_LINES) {
+        return check_lines(c, s, op);
     }
     if (reduces && step->space != BURN_FUSED_ROW) {
         return wrong(c, "step %u (%s): a reduction gives one value per row, not %s", s,
@@ -412,6 +452,15 @@ static int32_t check_attrs(check *c, uint32_t s, const burni_op *op)
                        s, d->name);
         }
     }
+    if (rc == BURN_OK && d->fuse == BURN_FUSE_LINES) {
+        uint64_t lines[BURN_MAX_ATTRS / sizeof(uint64_t)];
+        (void)burni_fused_lines(op, c->bytes + step->attrs_offset, lines);
+        if (memcmp(lines, c->bytes + step->attrs_offset, d->attrs_size) != 0) {
+            rc = wrong(c, "step %u (%s): lines along other axes than a row: axis 1, or n_axes 1, "
+                          "are possible",
+                       s, d->name);
+        }
+    }
     if (rc == BURN_OK && d->fuse == BURN_FUSE_GENERATE) {
         burn_attrs_shape given;
         burn_attrs_shape shape;
@@ -433,7 +482,10 @@ static void meta_of(value x, burn_meta *out)
     memset(out, 0, sizeof(*out));
     out->kind = x.immediate != 0 ? BURN_IMMEDIATE : BURN_TENSOR;
     out->dtype = x.dtype;
-    if (x.space != BURN_FUSED_ONE) {
+    if (x.space == BURN_FUSED_WHOLE) {
+        out->rank = 1; /* a line: what a producer makes of the shapes is not asked here */
+        out->dims[0] = LENGTH;
+    } else if (x.space != BURN_FUSED_ONE) {
         out->rank = 2;
         out->dims[0] = ROWS;
         out->dims[1] = x.space == BURN_FUSED_FULL ? LENGTH : 1;

@@ -63,6 +63,9 @@ int burni_fused_takes(const struct burni_op *op, uint32_t fuse);
  * their size. */
 uint32_t burni_fused_shapeless(const struct burni_op *op, const void *attrs, burn_attrs_shape *out);
 
+/* The attributes of a step over lines, from those of its call: along axis 1. Returns their size. */
+uint32_t burni_fused_lines(const struct burni_op *op, const void *attrs, void *out);
+
 /* Bytes of the program as it stands. */
 uint32_t burni_fused_size(const burni_fused_builder *b);
 

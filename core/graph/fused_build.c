@@ -147,8 +147,18 @@ int burni_fused_takes(const burni_op *op, uint32_t fuse)
     if (fuse == BURN_FUSE_GENERATE) {
         return fits && (d->n_attrs == 0 || d->attrs == burni_attrs_shape_rows);
     }
+    if (fuse == BURN_FUSE_LINES) {
+        return fits && burni_goes_over_lines(d);
+    }
     int is_pure = fuse == BURN_FUSE_POINTWISE || fuse == BURN_FUSE_EPILOGUE_HOST;
     return fits && is_pure && d->effect == BURN_EFFECT_PURE;
+}
+
+uint32_t burni_fused_lines(const burni_op *op, const void *attrs, void *out)
+{
+    memcpy(out, attrs, op->def.attrs_size);
+    burni_set_line_axis(&op->def, out);
+    return op->def.attrs_size;
 }
 
 uint32_t burni_fused_shapeless(const burni_op *op, const void *attrs, burn_attrs_shape *out)
@@ -178,6 +188,12 @@ static uint32_t version_of(const burni_fused_builder *b)
     for (uint32_t i = 0; i < b->n_in; i++) {
         if (b->inputs[i].space == BURN_FUSED_WHOLE) {
             version = BURN_FUSED_VERSION_PRODUCER;
+        }
+    }
+    for (uint32_t s = 0; s < b->n_steps; s++) {
+        const burni_op *op = burni_op_find(b->steps[s].op);
+        if (op != NULL && op->def.fuse == BURN_FUSE_LINES) {
+            version = BURN_FUSED_VERSION_LINES;
         }
     }
     return version;

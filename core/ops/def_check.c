@@ -8,6 +8,7 @@
 #include "ops/def_check.h"
 
 #include "base/error.h"
+#include "ops/rules.h"
 
 #include <burn/call.h>
 #include <burn/op_list.h>
@@ -122,7 +123,7 @@ static int32_t check_counts(const check *c)
     const uint32_t known = BURN_OP_MINIMAL | BURN_OP_PRIMITIVE | BURN_OP_INTERNAL |
                            BURN_OP_LIGHT;
     if ((d->flags & ~known) != 0 || d->effect > BURN_EFFECT_HOST ||
-        d->fuse > BURN_FUSE_GENERATE) {
+        d->fuse > BURN_FUSE_LINES) {
         return wrong(c, "flags 0x%x, effect %u or fuse %u are not known", d->flags, d->effect,
                      d->fuse);
     }
@@ -137,7 +138,7 @@ static int32_t check_role(const check *c, uint32_t i)
     const burn_role *role = role_at(d, i);
     const uint32_t for_inputs = BURN_ROLE_STATE | BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE;
     const uint32_t known =
-        for_inputs | BURN_ROLE_VARIADIC | BURN_ROLE_OPTIONAL | BURN_ROLE_NO_GRAD;
+        for_inputs | BURN_ROLE_VARIADIC | BURN_ROLE_OPTIONAL | BURN_ROLE_NO_GRAD | BURN_ROLE_LINE;
     if (role->name == NULL || role->name[0] == '\0' || strnlen(role->name, 32) == 32) {
         return wrong(c, "role %u has no name of 1 to 31 bytes", i);
     }
@@ -150,6 +151,10 @@ static int32_t check_role(const check *c, uint32_t i)
     }
     if (i >= d->n_in && (role->flags & for_inputs) != 0) {
         return wrong(c, "output %s is a state or a scalar", role->name);
+    }
+    if ((role->flags & BURN_ROLE_LINE) != 0 && (d->fuse != BURN_FUSE_LINES || i >= d->n_in)) {
+        return wrong(c, "role %s is one line: inputs of ops that go over lines may be that",
+                     role->name);
     }
     int variadic = (role->flags & BURN_ROLE_VARIADIC) != 0;
     if (variadic && i + 1u != d->n_in && i + 1u != (uint32_t)d->n_in + d->n_out) {
@@ -315,6 +320,10 @@ static int32_t check_functions(const check *c)
         return wrong(c, "it generates elements by their place and has %u outputs and effect %u; 1, "
                         "and pure or random, are possible",
                      d->n_out, d->effect);
+    }
+    if (d->fuse == BURN_FUSE_LINES && !burni_goes_over_lines(d)) {
+        return wrong(c, "it goes over lines: one output, pure, and one attribute `axis` (I64) or "
+                        "`n_axes` (U32) that says what a line is");
     }
     if (d->infer == NULL && d->fuse != BURN_FUSE_POINTWISE) {
         return wrong(c, "infer is required unless the op is pointwise");

@@ -21,6 +21,25 @@ int burni_fused_has_producer(const burn_fused_program *p)
            op->def.fuse == BURN_FUSE_EPILOGUE_HOST;
 }
 
+int burni_fused_takes_line(const burn_fused_step *step, uint32_t i)
+{
+    const burni_op *op = burni_op_find(step->op);
+    return op != NULL && op->def.fuse == BURN_FUSE_LINES && i < op->def.n_in &&
+           (burni_op_role_in(op, i)->flags & BURN_ROLE_LINE) != 0;
+}
+
+int burni_fused_is_line(const burn_fused_program *p, uint32_t i)
+{
+    int found = 0;
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        const burn_fused_step *step = &burn_fused_steps(p)[s];
+        for (uint32_t k = 0; k < step->n_args; k++) {
+            found |= step->args[k] == i && burni_fused_takes_line(step, k);
+        }
+    }
+    return found;
+}
+
 /* ---- operands -------------------------------------------------------------------------------- */
 
 static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_meta *x,
@@ -36,12 +55,15 @@ static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_
         return burni_fail(err, BURN_E_DTYPE, "fused: operand %u is %s, the program takes %s", i,
                           burn_dtype_name(x->dtype), burn_dtype_name(in->dtype));
     }
-    if (in->space == BURN_FUSED_WHOLE) {
+    int is_line = in->space == BURN_FUSED_WHOLE && f->length > 0 &&
+                  burni_fused_is_line(f->program, i);
+    if (in->space == BURN_FUSED_WHOLE && !is_line) {
         return BURN_OK; /* the producer's own rule has seen it */
     }
     int64_t n = immediate ? 1 : burni_numel(x->rank, x->dims);
     int64_t wanted = in->space == BURN_FUSED_FULL  ? f->n
                      : in->space == BURN_FUSED_ROW ? f->rows
+                     : is_line                     ? f->length
                                                    : 1;
     if (n != wanted) {
         char shape[192];
@@ -170,7 +192,10 @@ void burni_fused_inner(const burni_fused_frame *f, uint8_t space, burn_meta *out
 {
     memset(out->dims, 0, sizeof(out->dims));
     out->rank = 0;
-    if (space == BURN_FUSED_FULL && f->length == 0) {
+    if (space == BURN_FUSED_WHOLE) {
+        out->rank = 1; /* a line */
+        out->dims[0] = f->length;
+    } else if (space == BURN_FUSED_FULL && f->length == 0) {
         out->rank = f->full->rank;
         memcpy(out->dims, f->full->dims, f->full->rank * sizeof(out->dims[0]));
     } else if (space != BURN_FUSED_ONE) {
@@ -313,6 +338,9 @@ static burn_value *emit_step(const burn_builder *b, const burni_fused_frame *f, 
     burn_attrs_shape sized;
     for (uint32_t i = 0; i < step->n_args; i++) {
         in[i] = operand(b, f, op, step, i, values);
+        if (in[i] != NULL && burni_fused_takes_line(step, i)) {
+            in[i] = shaped(b, in[i], &(burn_meta){.rank = 1, .dims = {f->length}});
+        }
     }
     const void *attrs = step->attrs_size > 0 ? bytes + step->attrs_offset : NULL;
     if (op->def.fuse == BURN_FUSE_GENERATE && attrs != NULL) {

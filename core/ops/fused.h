@@ -28,6 +28,11 @@ typedef struct burni_fused_frame {
 /* Does a program, whose sections are in their places, begin with a producer? */
 int burni_fused_has_producer(const burn_fused_program *p);
 
+/* Is operand i of a step over lines one line, the same for all rows? */
+int burni_fused_takes_line(const burn_fused_step *step, uint32_t i);
+/* Is input i such an operand? */
+int burni_fused_is_line(const burn_fused_program *p, uint32_t i);
+
 /* Checks the program and that the operands are what it says. Sizes are BURN_E_SHAPE. */
 int32_t burni_fused_measure(const void *attrs, uint32_t attrs_size, const burn_meta *const *in,
                             uint32_t n_in, burni_fused_frame *out, burn_err *err);

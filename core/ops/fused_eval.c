@@ -86,7 +86,8 @@ static int32_t own_shape(const run *r, const burni_op *op, const burn_fused_step
                          const burn_eval_operand *in, burn_meta *out)
 {
     int32_t rc = BURN_OK;
-    if (op->def.fuse == BURN_FUSE_REDUCE || op->def.fuse == BURN_FUSE_GENERATE) {
+    if (op->def.fuse == BURN_FUSE_REDUCE || op->def.fuse == BURN_FUSE_GENERATE ||
+        op->def.fuse == BURN_FUSE_LINES) {
         burni_fused_inner(&r->frame, step->space, out);
         return rc;
     }
@@ -117,6 +118,9 @@ static int32_t run_step(run *r, uint32_t s)
     for (uint32_t i = 0; i < step->n_args; i++) {
         if (step->args[i] != BURN_FUSED_NONE) {
             in[i] = r->values[step->args[i]];
+        }
+        if (burni_fused_takes_line(step, i) && step->args[i] != BURN_FUSED_NONE) {
+            burni_fused_inner(&r->frame, BURN_FUSED_WHOLE, &in[i].meta);
         }
     }
     if (op->def.fuse == BURN_FUSE_GENERATE && attrs != NULL) {

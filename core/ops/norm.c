@@ -26,8 +26,8 @@ static inline double mean_variance(const double *x, uint64_t n, double *variance
 
 static const burn_role layer_norm_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_FLOAT),
-    BURNI_ROLE_LIKE("gamma", BURN_ROLE_OPTIONAL, 0, BURN_SET_FLOAT),
-    BURNI_ROLE_LIKE("beta", BURN_ROLE_OPTIONAL, 0, BURN_SET_FLOAT),
+    BURNI_ROLE_LIKE("gamma", BURN_ROLE_OPTIONAL | BURN_ROLE_LINE, 0, BURN_SET_FLOAT),
+    BURNI_ROLE_LIKE("beta", BURN_ROLE_OPTIONAL | BURN_ROLE_LINE, 0, BURN_SET_FLOAT),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_FLOAT),
 };
 
@@ -220,6 +220,7 @@ const burn_op_def burn_op_def_layer_norm = {
     .attrs = norm_attrs,
     .n_attrs = N_NORM_ATTRS,
     .attrs_size = sizeof(burn_attrs_norm),
+    .fuse = BURN_FUSE_LINES,
     .infer = layer_norm_infer,
     .vjp = layer_norm_vjp,
     .vjp_saves = layer_norm_saves,

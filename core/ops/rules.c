@@ -211,6 +211,54 @@ const burn_attr burni_attrs_shape_rows[BURNI_N_ATTRS_SHAPE] = {
     BURNI_ATTR(burn_attrs_shape, dims, BURN_ATTR_I64_LIST, BURN_ATTR_DIM, "dims of the output"),
 };
 
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* The attribute that says what a line is, or NULL. */
+static const burn_attr *line_attr(const burn_op_def *d)
+{
+    const burn_attr *found = NULL;
+    for (uint32_t i = 0; i < d->n_attrs; i++) {
+        const char *row = (const char *)d->attrs + (size_t)i * d->attr_stride;
+        const burn_attr *a = (const burn_attr *)(const void *)row;
+        int is_axis = a->type == BURN_ATTR_I64 && strcmp(a->name, "axis") == 0;
+        int is_count = a->type == BURN_ATTR_U32 && strcmp(a->name, "n_axes") == 0;
+        found = is_axis || is_count ? a : found;
+    }
+    return found;
+}
+
+int burni_goes_over_lines(const burn_op_def *d)
+{
+    return d->n_out == 1 && d->effect == BURN_EFFECT_PURE && line_attr(d) != NULL;
+}
+
+uint32_t burni_line_axes(const burn_op_def *d, const void *attrs, uint32_t rank)
+{
+    const burn_attr *a = line_attr(d);
+    const char *field = (const char *)attrs + a->offset;
+    int64_t axis = 0;
+    uint32_t n = 0;
+    if (a->type == BURN_ATTR_U32) {
+        memcpy(&n, field, sizeof(n));
+        return n <= rank ? n : 0;
+    }
+    memcpy(&axis, field, sizeof(axis));
+    return axis + 1 == (int64_t)rank;
+}
+
+void burni_set_line_axis(const burn_op_def *d, void *attrs)
+{
+    const burn_attr *a = line_attr(d);
+    const int64_t axis = 1;
+    const uint32_t n = 1;
+    char *field = (char *)attrs + a->offset;
+    if (a->type == BURN_ATTR_U32) {
+        memcpy(field, &n, sizeof(n));
+    } else {
+        memcpy(field, &axis, sizeof(axis));
+    }
+}
+
 /* ---- eval ------------------------------------------------------------------------------------ */
 
 void burni_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)

@@ -84,6 +84,13 @@ extern const burn_attr burni_attrs_axis_rows[BURNI_N_ATTRS_AXIS];
 extern const burn_attr burni_attrs_axes_rows[BURNI_N_ATTRS_AXES];
 extern const burn_attr burni_attrs_shape_rows[BURNI_N_ATTRS_SHAPE];
 
+/* Ops over lines (BURN_FUSE_LINES). Does the definition say what a line is? */
+int burni_goes_over_lines(const burn_op_def *d);
+/* How many of the last axes are a line of a call on that rank; 0: lines go along other axes. */
+uint32_t burni_line_axes(const burn_op_def *d, const void *attrs, uint32_t rank);
+/* The attributes become those of a call on [rows, length]. */
+void burni_set_line_axis(const burn_op_def *d, void *attrs);
+
 /* Eval helpers: strides of a dense row-major shape, and stepping an index over dims. */
 void burni_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides);
 /* Next index in row-major order; 0 when past the end. */

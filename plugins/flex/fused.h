@@ -14,6 +14,7 @@
 #define BURN_PLUGINS_FLEX_FUSED_H
 
 #include "flex.h"
+#include "fused_lines.h"
 #include "kernels.h"
 #include "random.h"
 #include "reduce.h"
@@ -95,9 +96,11 @@ struct flex_fused_step {
         flex_where_fn where;
         flex_convert_fn convert;
         const flex_random_kind *random;
+        const flex_line_op *line;
     } fn;
     uint16_t out; /* value; of a store: which output */
-    uint16_t in[3]; /* of a generator: the tensor or nothing, seed, counter */
+    /* Of a generator: the tensor or nothing, seed, counter; over lines: full ones, then lines. */
+    uint16_t in[3];
     uint8_t n_in;
     uint8_t space;    /* of what it works over */
     uint8_t mode;     /* arguments that are ONE */
@@ -105,7 +108,8 @@ struct flex_fused_step {
     uint8_t reuse;    /* 1: the result may take an argument's buffer */
     uint8_t level;    /* ROW: the pass before which it can be done */
     uint16_t index;   /* load: operand; fold: which fold; generator: value of the probability;
-                       * strand: which */
+                       * strand: which; over lines: bit i: operand i is there */
+    uint16_t attrs;   /* over lines: where they are in the program */
     uint32_t passes;  /* FULL: bit k: pass k needs it */
 };
 
@@ -140,7 +144,8 @@ typedef struct flex_fused_out {
     uint16_t value;
     uint16_t def;       /* the step that makes it; FLEX_FUSED_STEPS: none, it is copied */
     uint8_t space;
-    uint8_t zero[3];
+    uint8_t apart; /* 1: the step that makes it reads its operands again afterwards */
+    uint8_t zero[2];
 } flex_fused_out;
 
 struct flex_fused {
@@ -162,6 +167,7 @@ struct flex_fused {
     uint16_t cut;       /* an operand whose runs tiles should not cross, or BURN_FUSED_NONE */
     uint8_t slot_size;  /* bytes of the largest element in a buffer */
     uint8_t looks_twice;
+    uint8_t has_lines;  /* tiles are whole rows, however long */
     uint8_t stops;      /* a step may have no answer */
     uint8_t scratch;    /* the product lies in the workspace */
     uint32_t in_place_mask;
@@ -208,6 +214,7 @@ int flex_fused_generate(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_load(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_store(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_reduce(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_lines(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_run_strand(const flex_fused_step *step, flex_fused_tile *tile);
 
 /* Fills `walk`, which has room for the steps that are not over ONE values, `strands`, for half as

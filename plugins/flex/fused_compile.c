@@ -480,6 +480,48 @@ static uint16_t make_random(draft *d, const burn_fused_step *step, const flex_ra
     return out;
 }
 
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* A line is used where it lies, at the same place for all tiles. */
+static uint16_t line_value(draft *d, uint16_t i)
+{
+    const burn_operand *x = flex_in(d->call, i);
+    int is_dense = x->layout == BURN_LAYOUT_CONTIGUOUS || flex_numel(x) == 1;
+    if (is_half(x->dtype) || !is_dense) {
+        (void)fail(d, "a line of halves, or one that is not dense");
+    }
+    uint16_t v = new_value(d, x->dtype, BURN_FUSED_ONE);
+    d->values[v].in_place = 1;
+    d->values[v].slot = i;
+    return v;
+}
+
+static uint16_t make_lines(draft *d, const burn_fused_step *step, const flex_line_op *op)
+{
+    uint16_t in[3] = {0, 0, 0};
+    uint16_t there = 0;
+    for (uint32_t i = 0; i < step->n_args && i < 3; i++) {
+        uint16_t v = step->args[i];
+        if (v == NONE) {
+            continue;
+        }
+        in[i] = i < op->n_full ? fit(d, widen(d, value_of(d, v)), BURN_FUSED_FULL)
+                               : line_value(d, v);
+        there |= (uint16_t)(1u << i);
+    }
+    uint16_t out = new_value(d, loop_dtype(step->dtype), BURN_FUSED_FULL);
+    flex_fused_step *s = new_step(d, out);
+    s->exec = flex_fused_lines;
+    s->fn.line = op;
+    memcpy(s->in, in, sizeof(in));
+    s->n_in = op->n_full;
+    s->index = there;
+    s->attrs = step->attrs_offset;
+    s->reuse = op->in_place;
+    d->has_lines = 1;
+    return narrow(d, out, step->dtype);
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 /* Results of that size, and operands beside them, lie beyond the second cache. */
@@ -552,6 +594,9 @@ static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
     } else if (flex_random_of(step->op) != NULL) {
         d->reg[value] = make_random(d, step, flex_random_of(step->op));
         d->weight += RANDOM_WEIGHT;
+    } else if (flex_line_op_of(step->op) != NULL) {
+        d->reg[value] = make_lines(d, step, flex_line_op_of(step->op));
+        d->weight += flex_line_op_of(step->op)->weight;
     } else {
         (void)flex_fail(d->call->err, BURN_E_UNSUPPORTED, "fused: no loop for op %llu",
                         (unsigned long long)step->op);

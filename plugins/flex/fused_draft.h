@@ -26,7 +26,7 @@ typedef struct draft {
     uint8_t failed;
     uint8_t stops;
     uint8_t looks_twice;
-    uint8_t zero;
+    uint8_t has_lines;
     const burn_row *product; /* or NULL */
     uint64_t product_bytes;
     uint64_t result_bytes; /* of the product's result */

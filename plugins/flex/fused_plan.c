@@ -43,7 +43,7 @@ static void find_last_reads(const draft *d, uint16_t *last)
 static int is_map(const flex_fused_step *s)
 {
     return s->exec == flex_fused_map || s->exec == flex_fused_map_rows ||
-           s->exec == flex_fused_generate;
+           s->exec == flex_fused_generate || s->exec == flex_fused_lines;
 }
 
 static uint16_t defined_at(const draft *d, uint16_t value)
@@ -111,6 +111,7 @@ static void find_definitions(draft *d)
         o->def = FLEX_FUSED_STEPS;
         if (o->space == BURN_FUSED_FULL && d->steps[at].out == o->value && is_map(&d->steps[at])) {
             o->def = at;
+            o->apart = d->steps[at].exec == flex_fused_lines && !d->steps[at].reuse;
         }
         for (uint32_t k = 0; k < j; k++) {
             if (d->outs[k].value == o->value) {
@@ -295,6 +296,9 @@ static void place_all(draft *d, buffers *b)
     }
 }
 
+/* Of the longest line of f32. */
+enum { LINE_ELEMENTS = BURN_FUSED_LINE_BYTES / 4 };
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Inputs whose memory the only result may have: its own position is read before it is written.
@@ -457,7 +461,8 @@ const flex_fused *flex_fused_plan(draft *d)
         return refuse(d, "too many values of rows");
     }
     uint64_t run = (uint64_t)b.n_full * b.size * (d->n_folds > 0 ? FLEX_FUSED_TILE : 256);
-    if (run > FLEX_FUSED_BYTES) {
+    uint64_t lines = d->has_lines ? (uint64_t)b.n_full * b.size * LINE_ELEMENTS : 0;
+    if (run > FLEX_FUSED_BYTES || lines > FLEX_FUSED_BYTES) {
         return refuse(d, "too many values that are alive at a time");
     }
     flex_fused *f = pack(d);
@@ -478,6 +483,7 @@ const flex_fused *flex_fused_plan(draft *d)
     f->cut = d->cut;
     f->slot_size = b.size;
     f->looks_twice = d->looks_twice;
+    f->has_lines = d->has_lines;
     f->stops = d->stops;
     f->in_place_mask = in_place_mask(d);
     f->grain = task_grain(d);

@@ -483,7 +483,7 @@ static int is_direct(const flex_fused_job *job, uint32_t j)
     }
     const char *out = job->data[f->n_in + j];
     for (uint32_t i = 0; i < f->n_in; i++) {
-        if (job->data[i] == out && f->last_use[i] > o->def) {
+        if (job->data[i] == out && f->last_use[i] + o->apart > o->def) {
             return 0;
         }
     }
@@ -536,7 +536,7 @@ static int choose_tile(flex_fused_job *job)
     if (job->length == 0) {
         return 1;
     }
-    if (f->n_folds > 0 ? job->length > FLEX_FUSED_TILE : job->length > tile) {
+    if (!f->has_lines && (f->n_folds > 0 ? job->length > FLEX_FUSED_TILE : job->length > tile)) {
         job->tile = f->n_folds > 0 ? FLEX_FUSED_TILE : tile;
         return 0;
     }
@@ -669,6 +669,10 @@ static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_pr
 {
     const flex_fused *f = job->f;
     int rows_fit = choose_tile(job);
+    if (job->tile * f->slot_size * f->n_slots > FLEX_FUSED_BYTES) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: lines of %llu elements are too long",
+                         (unsigned long long)job->length);
+    }
     if (!rows_fit && f->looks_twice) {
         return flex_fail(call->err, BURN_E_UNSUPPORTED,
                          "fused: var and logsumexp of rows longer than %d", FLEX_FUSED_TILE);
@@ -729,6 +733,7 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
     char room[BURN_MAX_OPERANDS][16];
     memset(&job, 0, offsetof(flex_fused_job, data));
     job.f = program;
+    job.program = call->attrs;
     int32_t rc = program->product != NULL ? begin_product(&job, call, &product) : BURN_OK;
     if (rc != BURN_OK) {
         return rc;

@@ -151,39 +151,50 @@ int flex_fused_store(const flex_fused_step *s, flex_fused_tile *t)
     return 1;
 }
 
-/* What reductions that look twice find first. */
-static void first_look(const flex_fused_fold *f, const char *x, uint64_t n, const double *sum,
-                       flex_acc *acc)
+/* Folds a row as the single op does: in runs, parts of many runs. */
+static void fold_row(const flex_fused_fold *f, flex_fold_fn fold, uint32_t kind, double shift,
+                     const char *x, uint64_t n, uint32_t size, flex_acc *acc)
 {
-    flex_acc part;
+    flex_acc_start(acc, kind, shift);
+    for (uint64_t at = 0; at < n; at += FLEX_REDUCE_PART) {
+        flex_acc part;
+        uint64_t end = n - at < FLEX_REDUCE_PART ? n : at + FLEX_REDUCE_PART;
+        flex_acc_start(&part, kind, shift);
+        for (uint64_t k = at; k < end; k += FLEX_REDUCE_RUN) {
+            uint64_t run = end - k < FLEX_REDUCE_RUN ? end - k : FLEX_REDUCE_RUN;
+            fold(&part, x + k * size, run);
+        }
+        flex_acc_merge(&f->how, kind, acc, &part);
+    }
+}
+
+/* What reductions that look twice find first. */
+static void first_look(const flex_fused_fold *f, const char *x, uint64_t n, uint32_t size,
+                       const double *sum, flex_acc *acc)
+{
     uint32_t kind = flex_reduce_first(&f->how);
-    flex_acc_start(acc, kind, 0.0);
     if (f->shares) {
+        flex_acc_start(acc, kind, 0.0);
         acc->f = *sum;
         return;
     }
-    flex_acc_start(&part, kind, 0.0);
-    f->first(&part, x, n);
-    flex_acc_merge(&f->how, kind, acc, &part);
+    fold_row(f, f->first, kind, 0.0, x, n, size, acc);
 }
 
-/* A row that is one run. `sum` is the tile's, of that row. */
-static void reduce_row(const flex_fused_fold *f, const char *x, uint64_t n, double *sum, char *out)
+/* A whole row. `sum` is the tile's, of that row. */
+static void reduce_row(const flex_fused_fold *f, const char *x, uint64_t n, uint32_t size,
+                       double *sum, char *out)
 {
     flex_acc acc;
-    flex_acc part;
     double shift = 0.0;
     if (f->first != NULL) {
-        first_look(f, x, n, sum, &acc);
+        first_look(f, x, n, size, sum, &acc);
         if (!flex_acc_shift(&f->how, (int64_t)n, &acc, &shift)) {
             flex_acc_finish(&f->how, (int64_t)n, &acc, out);
             return;
         }
     }
-    flex_acc_start(&acc, f->how.kind, shift);
-    flex_acc_start(&part, f->how.kind, shift);
-    f->fold(&part, x, n);
-    flex_acc_merge(&f->how, f->how.kind, &acc, &part);
+    fold_row(f, f->fold, f->how.kind, shift, x, n, size, &acc);
     if (f->keeps) {
         *sum = acc.f;
     }
@@ -199,10 +210,11 @@ int flex_fused_reduce(const flex_fused_step *s, flex_fused_tile *t)
         fold->fold(&t->accs[s->index], x, t->n);
         return 1;
     }
-    const uint64_t step = t->length * f->values[s->in[0]].size;
+    const uint32_t from = f->values[s->in[0]].size;
     const uint32_t size = f->values[s->out].size;
     for (uint64_t r = 0; r < t->n_rows; r++) {
-        reduce_row(fold, x + r * step, t->length, &t->sums[r], t->ptr[s->out] + r * size);
+        reduce_row(fold, x + r * t->length * from, t->length, from, &t->sums[r],
+                   t->ptr[s->out] + r * size);
     }
     return 1;
 }

@@ -26,6 +26,7 @@ typedef struct flex_fused_turned {
 
 typedef struct flex_fused_job {
     const flex_fused *f;
+    const burn_fused_program *program;
     uint64_t n;      /* positions */
     uint64_t length; /* of a row; 0: no rows */
     uint64_t cut;    /* runs that tiles should not cross; 0: none */

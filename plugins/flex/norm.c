@@ -7,6 +7,7 @@
  * of batch norm are the planes of a channel, in order. Gradients of gamma and beta are summed per
  * fixed block of rows, then block by block. To add a norm: statistics, a line function and a row.
  */
+#include "fused_lines.h"
 #include "nn.h"
 #include "nn_lines.h"
 #include "rows.h"
@@ -106,13 +107,23 @@ static int cut_layer(const burn_call *call, layer *l, uint32_t beta)
     return 1;
 }
 
-static void row_statistics(const layer *l, const void *line, const void *next, double *mean,
-                           double *inv)
+static void row_statistics(const flex_lines *t, double eps, const void *line, int64_t n,
+                           const void *next, double *mean, double *inv)
 {
     double moments[2];
-    l->table->moments(moments, line, l->n, next);
+    t->moments(moments, line, n, next);
     *mean = moments[0];
-    *inv = 1.0 / sqrt(moments[1] + l->attrs->eps);
+    *inv = 1.0 / sqrt(moments[1] + eps);
+}
+
+void flex_layer_norm_line(const flex_lines *t, const void *attrs, void *out,
+                          const void *const *in, int64_t n)
+{
+    const burn_attrs_norm *a = attrs;
+    double mean = 0;
+    double inv = 0;
+    row_statistics(t, a->eps, in[0], n, in[0], &mean, &inv);
+    t->normalize(out, in[0], mean, inv, in[1], in[2], n);
 }
 
 static void layer_block(void *ctx, int64_t block, uint32_t slot)
@@ -131,7 +142,8 @@ static void layer_block(void *ctx, int64_t block, uint32_t slot)
         double mean = 0;
         double inv = 0;
         uintptr_t ahead = l->stream && row + 1 < end ? (uintptr_t)row_bytes : 0;
-        row_statistics(l, x, (const void *)((uintptr_t)x + ahead), &mean, &inv);
+        row_statistics(l->table, l->attrs->eps, x, l->n, (const void *)((uintptr_t)x + ahead), &mean,
+                       &inv);
         l->table->normalize(y, x, mean, inv, l->gamma, l->beta, l->n);
         if (l->stream) {
             flex_stream((char *)l->out->data + (uint64_t)row * row_bytes, y, row_bytes);
@@ -172,7 +184,7 @@ static void layer_grad_block(void *ctx, int64_t block, uint32_t slot)
         double mean = 0;
         double inv = 0;
         double sums[2];
-        row_statistics(l, x, x, &mean, &inv);
+        row_statistics(l->table, l->attrs->eps, x, l->n, x, &mean, &inv);
         l->table->norm_sums(sums, x, g, l->gamma, mean, inv, l->n);
         sums[0] /= (double)l->n;
         sums[1] /= (double)l->n;
@@ -462,7 +474,7 @@ static const burn_slot batch_grad_slots[] = {FIRST, MAYBE, LIKE_X, MAYBE,
 
 /* clang-format off */
 const burn_row flex_rows_norm[] = {
-    FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM, layer_slots_table, 0, "flex.layer_norm",
+    FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM, layer_slots_table, BURN_ROW_LINES, "flex.layer_norm",
                       prepare_layer, launch_layer),
     FLEX_ROW_PREPARED(BURN_OP_LAYER_NORM_GRAD, layer_grad_slots, 0, "flex.layer_norm_grad",
                       prepare_layer_grad, launch_layer_grad),

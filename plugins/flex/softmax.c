@@ -4,8 +4,10 @@
  *
  * Owns the walk over the lines of one axis; arithmetic is in the line tables (nn_lines.h). A line
  * is shifted by its maximum, so a line of -inf gives NaN (0/0). Each line belongs to one task. To
- * add an op over lines: a function like softmax_line and a row.
+ * add an op over lines: a function like flex_softmax_line, a
+ * row, and its step in fused programs (fused_lines.h).
  */
+#include "fused_lines.h"
 #include "nn.h"
 #include "nn_lines.h"
 #include "rows.h"
@@ -14,40 +16,40 @@
 
 #include <math.h>
 
-/* out from a (and b, for gradients); all dense lines of the table's dtype. */
-typedef void (*line_fn)(const flex_lines *t, void *out, const void *a, const void *b, int64_t n);
-
-static void softmax_line(const flex_lines *t, void *out, const void *a, const void *b, int64_t n)
+void flex_softmax_line(const flex_lines *t, const void *attrs, void *out, const void *const *in,
+                       int64_t n)
 {
-    (void)b;
-    t->softmax(out, a, n, a);
+    (void)attrs;
+    t->softmax(out, in[0], n, in[0]);
 }
 
-static void log_softmax_line(const flex_lines *t, void *out, const void *a, const void *b,
-                             int64_t n)
+void flex_log_softmax_line(const flex_lines *t, const void *attrs, void *out,
+                           const void *const *in, int64_t n)
 {
-    (void)b;
-    double top = t->max(a, n);
-    double sum = t->exp(out, a, top, n);
-    t->affine(out, a, top, 1.0, -log(sum), n);
+    (void)attrs;
+    double top = t->max(in[0], n);
+    double sum = t->exp(out, in[0], top, n);
+    t->affine(out, in[0], top, 1.0, -log(sum), n);
 }
 
-static void softmax_grad_line(const flex_lines *t, void *out, const void *y, const void *g,
-                              int64_t n)
+void flex_softmax_grad_line(const flex_lines *t, const void *attrs, void *out,
+                            const void *const *in, int64_t n)
 {
-    t->softmax_grad(out, y, g, t->dot(y, g, n), n);
+    (void)attrs;
+    t->softmax_grad(out, in[0], in[1], t->dot(in[0], in[1], n), n);
 }
 
-static void log_softmax_grad_line(const flex_lines *t, void *out, const void *y, const void *g,
-                                  int64_t n)
+void flex_log_softmax_grad_line(const flex_lines *t, const void *attrs, void *out,
+                                const void *const *in, int64_t n)
 {
-    t->log_softmax_grad(out, y, g, t->sum(g, n), n);
+    (void)attrs;
+    t->log_softmax_grad(out, in[0], in[1], t->sum(in[1], n), n);
 }
 
 typedef struct line_job {
     const flex_lines *table;
     const burn_call *call;
-    line_fn fn;
+    flex_line_fn fn;
     flex_axis axis;
     char *scratch;
     uint64_t slot_bytes;
@@ -77,7 +79,7 @@ static void one_line(void *ctx, int64_t item, uint32_t slot)
                               scratch_at(scratch, i * bytes));
     }
     void *line = flex_line_open(dtype, out, start, step, scratch_at(scratch, 2 * bytes));
-    job->fn(job->table, line, in[0], in[1], n);
+    job->fn(job->table, job->call->attrs, line, in, n);
     flex_line_put(dtype, out, start, step, n, line);
 }
 
@@ -126,7 +128,7 @@ static void fetch_line(const line_job *job, const void *const in[2], int64_t fro
 /* Can the table's own loop over such lines be used? */
 static int has_far_lines(const line_job *job, const burn_operand *out)
 {
-    return job->fn == softmax_line && job->table->far_softmax != NULL &&
+    return job->fn == flex_softmax_line && job->table->far_softmax != NULL &&
            job->axis.n <= FLEX_FAR_MOST && job->axis.n % FLEX_FAR_STEP == 0 &&
            (uintptr_t)out->data % 64 == 0;
 }
@@ -150,13 +152,13 @@ static void streamed_lines(void *ctx, int64_t begin, int64_t end)
         for (uint32_t k = 0; k < job->call->n_in; k++) {
             in[k] = (const char *)flex_in(job->call, k)->data + i * bytes;
         }
-        if (job->fn == softmax_line) {
+        if (job->fn == flex_softmax_line) {
             uintptr_t ahead = i + 1 < end ? (uintptr_t)bytes : 0;
             job->table->softmax(buffer, in[0], job->axis.n,
                                 (const void *)((uintptr_t)in[0] + ahead));
         } else {
             fetch_line(job, in, 0, bytes / 2);
-            job->fn(job->table, buffer, in[0], in[1], job->axis.n);
+            job->fn(job->table, job->call->attrs, buffer, in, job->axis.n);
             fetch_line(job, in, bytes / 2, bytes);
         }
         flex_stream((char *)out->data + i * bytes, buffer, (uint64_t)bytes);
@@ -172,7 +174,7 @@ static int wants_stream(const burn_call *call, const flex_axis *axis)
     return line <= SHORT_LINE && flex_stream_pays(all * (call->n_in + 1u));
 }
 
-static int32_t launch(const burn_call *call, line_fn fn)
+static int32_t launch(const burn_call *call, flex_line_fn fn)
 {
     line_job job = {.table = flex_lines_of(flex_in(call, 0)->dtype), .call = call, .fn = fn};
     lines_of(call, &job.axis);
@@ -207,7 +209,7 @@ static int32_t launch(const burn_call *call, line_fn fn)
 #define LINE_FNS(name)                                                                             \
     static int32_t launch_##name(const burn_call *call)                                            \
     {                                                                                              \
-        return launch(call, name##_line);                                                          \
+        return launch(call, flex_##name##_line);                                                          \
     }
 LINE_FNS(softmax)
 LINE_FNS(log_softmax)
@@ -227,13 +229,14 @@ static const burn_slot grad_slots[] = {
 
 /* clang-format off */
 const burn_row flex_rows_softmax[] = {
-    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX, forward_slots, 0, "flex.softmax", prepare, launch_softmax),
-    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX, forward_slots, 0, "flex.log_softmax",
-                      prepare, launch_log_softmax),
-    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX_GRAD, grad_slots, 0, "flex.softmax_grad",
-                      prepare, launch_softmax_grad),
-    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX_GRAD, grad_slots, 0, "flex.log_softmax_grad",
-                      prepare, launch_log_softmax_grad),
+    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX, forward_slots, BURN_ROW_LINES,
+                      "flex.softmax", prepare, launch_softmax),
+    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX, forward_slots, BURN_ROW_LINES,
+                      "flex.log_softmax", prepare, launch_log_softmax),
+    FLEX_ROW_PREPARED(BURN_OP_SOFTMAX_GRAD, grad_slots, BURN_ROW_LINES,
+                      "flex.softmax_grad", prepare, launch_softmax_grad),
+    FLEX_ROW_PREPARED(BURN_OP_LOG_SOFTMAX_GRAD, grad_slots, BURN_ROW_LINES,
+                      "flex.log_softmax_grad", prepare, launch_log_softmax_grad),
 };
 /* clang-format on */
 const uint32_t flex_rows_softmax_count = FLEX_COUNT(flex_rows_softmax);
