@@ -114,7 +114,7 @@ static inline int burni_may_produce(const burni_launch *launch)
            r->copy_mask == 0 && (r->row->flags & BURN_ROW_EPILOGUE) != 0;
 }
 
-/* Elements of a line, where the launch may go over lines in a group, as its row is today; else 0. */
+/* Elements of a line, where the launch may go over lines in a group, as its row is today; or 0. */
 int64_t burni_line_of(const burni_launch *launch);
 
 /* Is operand i of the launch one line, the same for all rows, of an op that goes over lines? */

@@ -221,6 +221,38 @@ static const row table[] = {
     {"a product in version 1", 0.0, 0, NONE, 2, 2, 1, {3},
      {TENSOR(F32, WHOLE, 2, 5, 3), TENSOR(F32, WHOLE, 2, 3, 5)},
      {STEP2(MATMUL, F32, FULL, 0, 1), STEP1(NEG, F32, FULL, 2)}, BURN_E_FORMAT, 1},
+    {"softmax as one step, between maps", 32.0, 0, 1, 2, 3, 1, {4},
+     {TENSOR(F32, FULL, 3, 2, 3, 17), NUMBER(I64, 17.0)},
+     {STEP1(NEG, F32, FULL, 0), STEP1(SOFTMAX, F32, FULL, 2), STEP2(MUL, F32, FULL, 3, 0)},
+     0, BURN_FUSED_VERSION_LINES},
+    {"softmax as one step, f64, with its gradient", 32.0, 1, 1, 2, 2, 1, {3},
+     {TENSOR(F64, FULL, 2, 3, 5), NUMBER(I64, 5.0)},
+     {STEP1(TANH, F64, FULL, 0), STEP1(SOFTMAX, F64, FULL, 2)}, 0, BURN_FUSED_VERSION_LINES},
+    {"log_softmax of halves, and a row's sum", 64.0, 0, 1, 2, 3, 2, {3, 4},
+     {TENSOR(BF16, FULL, 2, 3, 5), NUMBER(I64, 5.0)},
+     {STEP1(NEG, BF16, FULL, 0), STEP1(LOG_SOFTMAX, BF16, FULL, 2), STEP1(MAX, BF16, ROW, 3)},
+     0, BURN_FUSED_VERSION_LINES},
+    {"layer_norm of a sum, with a line for its scale", 64.0, 0, 2, 4, 3, 1, {6},
+     {TENSOR(F32, FULL, 2, 4, 12), TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 12.0),
+      TENSOR(F32, WHOLE, 2, 3, 4)},
+     {STEP2(ADD, F32, FULL, 0, 1), STEP3(LAYER_NORM, F32, FULL, 4, 3, NONE),
+      STEP2(SUB, F32, FULL, 5, 0)}, 0, BURN_FUSED_VERSION_LINES},
+    {"a line of another length", 0.0, 0, 1, 3, 1, 1, {3},
+     {TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 12.0), TENSOR(F32, WHOLE, 1, 11)},
+     {STEP3(LAYER_NORM, F32, FULL, 0, 2, NONE)}, BURN_E_SHAPE, BURN_FUSED_VERSION_LINES},
+    {"lines in version 2", 0.0, 0, 1, 2, 1, 1, {2},
+     {TENSOR(F32, FULL, 2, 4, 5), NUMBER(I64, 5.0)},
+     {STEP1(SOFTMAX, F32, FULL, 0)}, BURN_E_FORMAT, BURN_FUSED_VERSION_PRODUCER},
+    {"lines without rows", 0.0, 0, NONE, 1, 1, 1, {1},
+     {TENSOR(F32, FULL, 2, 4, 5)},
+     {STEP1(SOFTMAX, F32, FULL, 0)}, BURN_E_FORMAT, BURN_FUSED_VERSION_LINES},
+    {"lines of a row's value", 0.0, 0, 1, 2, 2, 1, {3},
+     {TENSOR(F32, FULL, 2, 4, 5), NUMBER(I64, 5.0)},
+     {STEP1(MAX, F32, ROW, 0), STEP1(SOFTMAX, F32, FULL, 2)}, BURN_E_FORMAT,
+     BURN_FUSED_VERSION_LINES},
+    {"a scale that is no line", 0.0, 0, 1, 3, 1, 1, {3},
+     {TENSOR(F32, FULL, 2, 4, 5), NUMBER(I64, 5.0), TENSOR(F32, FULL, 2, 4, 5)},
+     {STEP3(LAYER_NORM, F32, FULL, 0, 2, NONE)}, BURN_E_FORMAT, BURN_FUSED_VERSION_LINES},
     {"a product that is not first", 0.0, 0, NONE, 2, 2, 1, {3},
      {TENSOR(F32, FULL, 2, 4, 4), TENSOR(F32, FULL, 2, 4, 4)},
      {STEP1(NEG, F32, FULL, 0), STEP2(MATMUL, F32, FULL, 2, 1)}, BURN_E_FORMAT, 2},
@@ -236,6 +268,11 @@ static int generates(uint64_t op)
     return op == BURN_OP_RANDOM_UNIFORM || op == BURN_OP_RANDOM_NORMAL || op == BURN_OP_BERNOULLI;
 }
 
+static int reduces(uint64_t op)
+{
+    return op == BURN_OP_MAX || op == BURN_OP_SUM || op == BURN_OP_MEAN;
+}
+
 /* Attributes of a step; returns their size. Casts and random numbers take theirs from the step's
  * dtype. */
 static uint32_t step_attrs(const step *s, void *out)
@@ -246,14 +283,26 @@ static uint32_t step_attrs(const step *s, void *out)
         a->dtype = s->dtype;
         return (uint32_t)sizeof(*a);
     }
-    int is_row_step = s->op == BURN_OP_MAX || s->op == BURN_OP_SUM || s->op == BURN_OP_MEAN;
+    if (s->op == BURN_OP_SOFTMAX || s->op == BURN_OP_LOG_SOFTMAX) {
+        burn_attrs_axis *a = out;
+        burn_attrs_init(a, (uint32_t)sizeof(*a));
+        a->axis = 1;
+        return (uint32_t)sizeof(*a);
+    }
+    if (s->op == BURN_OP_LAYER_NORM) {
+        burn_attrs_norm *a = out;
+        burn_attrs_init(a, (uint32_t)sizeof(*a));
+        a->eps = 1e-5;
+        a->n_axes = 1;
+        return (uint32_t)sizeof(*a);
+    }
     if (s->op == BURN_OP_CAST) {
         burn_attrs_cast *a = out;
         burn_attrs_init(a, (uint32_t)sizeof(*a));
         a->dtype = s->dtype;
         return (uint32_t)sizeof(*a);
     }
-    if (is_row_step) {
+    if (reduces(s->op)) {
         burn_attrs_axes *a = out;
         burn_attrs_init(a, (uint32_t)sizeof(*a));
         a->n_axes = 1;
@@ -283,6 +332,8 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
         burn_attrs_axes axes;
         burn_attrs_shape shape;
         burn_attrs_conv conv;
+        burn_attrs_axis axis;
+        burn_attrs_norm norm;
     } attrs;
     burn_fused_step to = {0};
     to.op = from->op;
@@ -293,16 +344,14 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         to.args[i] = i < from->n_args ? from->args[i] : (uint16_t)NONE;
     }
-    int is_reduction =
-        from->op != BURN_OP_CAST && from->op != BURN_OP_CONV2D && !generates(from->op);
-    int shared = is_reduction && *row_attrs != 0;
+    int shared = reduces(from->op) && *row_attrs != 0;
     if (to.attrs_size > 0 && shared) {
         to.attrs_offset = *row_attrs;
     } else if (to.attrs_size > 0 && *end + to.attrs_size <= sizeof(s->attrs)) {
         to.attrs_offset = (uint16_t)*end;
         memcpy(s->attrs + *end, &attrs, to.attrs_size);
         *end += to.attrs_size;
-        *row_attrs = is_reduction ? to.attrs_offset : *row_attrs;
+        *row_attrs = reduces(from->op) ? to.attrs_offset : *row_attrs;
     }
     memcpy(s->attrs + at, &to, sizeof(to));
 }

@@ -4,7 +4,7 @@
  *
  * The function that makes one line of an op's row makes it in a tile too, so the bits are the same.
  * Owns the list of them; the functions are beside their rows. Pure: constant tables. To add one: a
- * flex_line_fn that its row calls as well, BURN_ROW_LINES on the row, and an entry here (fused_lines.c).
+ * flex_line_fn that its row calls as well, BURN_ROW_LINES on the row, an entry in fused_lines.c.
  */
 #ifndef BURN_PLUGINS_FLEX_FUSED_LINES_H
 #define BURN_PLUGINS_FLEX_FUSED_LINES_H
@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-/* One line of the result from those of the operands (in the op's order; NULL: absent), all dense and
- * of the table's dtype. */
+/* One line of the result from those of the operands (in the op's order; NULL: absent), all dense
+ * and of the table's dtype. */
 typedef void (*flex_line_fn)(const flex_lines *t, const void *attrs, void *out,
                              const void *const *in, int64_t n);
 

@@ -670,7 +670,7 @@ static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_pr
     const flex_fused *f = job->f;
     int rows_fit = choose_tile(job);
     if (job->tile * f->slot_size * f->n_slots > FLEX_FUSED_BYTES) {
-        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: lines of %llu elements are too long",
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: lines of %llu elements",
                          (unsigned long long)job->length);
     }
     if (!rows_fit && f->looks_twice) {

@@ -142,8 +142,8 @@ static void layer_block(void *ctx, int64_t block, uint32_t slot)
         double mean = 0;
         double inv = 0;
         uintptr_t ahead = l->stream && row + 1 < end ? (uintptr_t)row_bytes : 0;
-        row_statistics(l->table, l->attrs->eps, x, l->n, (const void *)((uintptr_t)x + ahead), &mean,
-                       &inv);
+        const void *next = (const void *)((uintptr_t)x + ahead);
+        row_statistics(l->table, l->attrs->eps, x, l->n, next, &mean, &inv);
         l->table->normalize(y, x, mean, inv, l->gamma, l->beta, l->n);
         if (l->stream) {
             flex_stream((char *)l->out->data + (uint64_t)row * row_bytes, y, row_bytes);

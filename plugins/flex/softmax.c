@@ -209,7 +209,7 @@ static int32_t launch(const burn_call *call, flex_line_fn fn)
 #define LINE_FNS(name)                                                                             \
     static int32_t launch_##name(const burn_call *call)                                            \
     {                                                                                              \
-        return launch(call, flex_##name##_line);                                                          \
+        return launch(call, flex_##name##_line);                                                   \
     }
 LINE_FNS(softmax)
 LINE_FNS(log_softmax)

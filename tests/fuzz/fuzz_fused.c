@@ -10,6 +10,7 @@
 #include "fuzz.h"
 
 #include "graph/fused.h"
+#include "ops/rules.h"
 
 #include <burn/build.h>
 #include <burn/op_list.h>
@@ -245,6 +246,8 @@ static uint32_t make_attrs(uint64_t op, uint8_t byte, void *attrs)
     burn_attrs_init(attrs, size);
     if (def->fuse == BURN_FUSE_REDUCE && size == sizeof(burn_attrs_axes)) {
         burni_fused_row_axes(attrs, 0);
+    } else if (def->fuse == BURN_FUSE_LINES) {
+        burni_set_line_axis(def, attrs);
     } else {
         ((uint8_t *)attrs)[sizeof(burn_attrs_head)] = byte;
     }
