@@ -292,6 +292,29 @@ static const burn_row *find_row(uint64_t op)
     return NULL;
 }
 
+/* Launches, after `prepare` where the row has one, with the workspace that it asks for. */
+static int32_t launch(const burn_row *row, burn_call *call)
+{
+    burn_prepared prepared;
+    burn_operand workspace;
+    BURN_INIT(&prepared, burn_prepared);
+    memset(&workspace, 0, sizeof(workspace));
+    int32_t rc = row->prepare != NULL ? row->prepare(call, &prepared) : BURN_OK;
+    if (rc != BURN_OK) {
+        return rc;
+    }
+    size_t bytes = (prepared.workspace_bytes + 63) / 64 * 64;
+    workspace.data = bytes > 0 ? aligned_alloc(64, bytes) : NULL;
+    call->state = prepared.state;
+    call->workspace = bytes > 0 ? &workspace : NULL;
+    rc = row->launch(call);
+    free(workspace.data);
+    if (row->release != NULL && prepared.state != NULL) {
+        row->release(prepared.state);
+    }
+    return rc;
+}
+
 int32_t run(uint64_t op, const void *attrs, uint32_t n_in, tensor **in, uint32_t n_out,
             tensor **out)
 {
@@ -319,7 +342,7 @@ int32_t run(uint64_t op, const void *attrs, uint32_t n_in, tensor **in, uint32_t
     call.attrs_size = attrs != NULL ? ((const burn_attrs_head *)attrs)->size : 0;
     call.err = &fixture_error;
     fixture_error.text[0] = '\0';
-    return row->launch(&call);
+    return launch(row, &call);
 }
 
 int32_t run1(uint64_t op, const void *attrs, tensor *x, tensor *z)

@@ -60,7 +60,10 @@ void rig_end(rig *r)
 
 static int64_t count_of(const rig *r, uint8_t space)
 {
-    return space == BURN_FUSED_FULL ? r->n : space == BURN_FUSED_ROW ? r->n_rows : 1;
+    return space == BURN_FUSED_FULL    ? r->n
+           : space == BURN_FUSED_ROW   ? r->n_rows
+           : space == BURN_FUSED_WHOLE ? r->length
+                                       : 1;
 }
 
 static double random_value(const rig *r, uint8_t dtype)
@@ -149,6 +152,7 @@ uint16_t rig_input(rig *r, uint8_t dtype, uint8_t space, rig_layout layout)
     for (int64_t k = 0; k < n; k++) {
         put(&v->dense, k, get(&v->operand, k));
     }
+    v->is_length = space == BURN_FUSED_WHOLE;
     if (space == BURN_FUSED_ONE) {
         v->operand.o.layout = BURN_LAYOUT_SCALAR;
         v->operand.strides[0] = 0;
@@ -211,6 +215,26 @@ uint16_t rig_fold(rig *r, uint64_t op, uint16_t x)
     a.axes[0] = 1;
     a.correction = op == BURN_OP_VAR ? 1 : 0;
     return rig_step(r, op, r->values[x].dtype, &x, 1, &a, sizeof(a));
+}
+
+uint16_t rig_lines(rig *r, uint64_t op, uint16_t x, const uint16_t others[2])
+{
+    burn_attrs_axis axis;
+    burn_attrs_norm norm;
+    const uint16_t args[3] = {x, others[0], others[1]};
+    int is_norm = op == BURN_OP_LAYER_NORM;
+    memset(&axis, 0, sizeof(axis));
+    memset(&norm, 0, sizeof(norm));
+    axis.head.size = (uint32_t)sizeof(axis);
+    axis.head.revision = 1;
+    axis.axis = 1;
+    norm.head.size = (uint32_t)sizeof(norm);
+    norm.head.revision = 1;
+    norm.eps = 1e-3;
+    norm.n_axes = 1;
+    uint32_t n = is_norm ? 3 : others[0] != BURN_FUSED_NONE ? 2 : 1;
+    return rig_step(r, op, r->values[x].dtype, args, n, is_norm ? (void *)&norm : (void *)&axis,
+                    is_norm ? sizeof(norm) : sizeof(axis));
 }
 
 void rig_outputs(rig *r, uint32_t more)
@@ -349,7 +373,11 @@ static tensor seen_as(const rig *r, const rig_value *v, uint8_t space)
     t.strides[0] = t.o.rank == 2 ? r->length : 1;
     t.strides[1] = 1;
     t.o.layout = BURN_LAYOUT_CONTIGUOUS;
-    if (v->space == BURN_FUSED_ONE) {
+    if (v->space == BURN_FUSED_WHOLE) {
+        t.o.rank = 1;
+        t.dims[0] = r->length;
+        t.strides[0] = 1;
+    } else if (v->space == BURN_FUSED_ONE) {
         t.strides[0] = 0;
         t.strides[1] = 0;
         t.o.layout = BURN_LAYOUT_SCALAR;

@@ -28,7 +28,7 @@ typedef struct rig_value {
     uint8_t space;
     uint8_t is_input;
     uint8_t is_immediate;
-    uint8_t is_length;
+    uint8_t is_length; /* or a line: no operand of maps */
     rig_layout layout;
     tensor operand; /* inputs */
     tensor dense;   /* all, as the single ops see and make them */
@@ -68,6 +68,8 @@ uint16_t rig_step(rig *r, uint64_t op, uint8_t dtype, const uint16_t *args, uint
                   const void *attrs, size_t attrs_size);
 /* A reduction over rows, of the argument's dtype. */
 uint16_t rig_fold(rig *r, uint64_t op, uint16_t x);
+/* An op that goes over lines, of x's dtype; `others`: its further operands, full ones or lines. */
+uint16_t rig_lines(rig *r, uint64_t op, uint16_t x, const uint16_t others[2]);
 /* The last step is an output, and up to `more` others. */
 void rig_outputs(rig *r, uint32_t more);
 
