@@ -3,88 +3,14 @@
  * test_core_product.c - groups that begin with a product: who joins, what must not, and that bits
  * and errors are those of calls that run one by one.
  *
- * Each test runs a step with window 1 and some times over with the window of the command line, and
- * compares bits; on flex, where something is fused, it also counts the calls of the last plan's
- * groups. On mock there is no row, so the plan has no group. To add one: a step_fn and a call of
+ * Each test runs a step as core_steps.h says. To add one: a step_fn and a call of
  * `same_as_eager`, with the number of calls that should be in groups.
  */
-#include "core_test.h"
+#include "core_steps.h"
 
 #include <burn/plans.h>
 #include <burn/replay.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { ROUNDS = 3, MOST = 4096 };
-
-typedef burn_tensor *(*step_fn)(int round);
-
-typedef struct outcome {
-    float values[MOST];
-    char text[256];
-    int32_t code;
-} outcome;
-
-static void run_step(step_fn step, int round, outcome *out)
-{
-    burn_err err = BURN_ERR_INIT;
-    memset(out, 0, sizeof(*out));
-    burn_scope_begin();
-    burn_tensor *t = step(round);
-    out->code = burn_tensor_error(t, &err);
-    if (out->code == BURN_OK) {
-        size_t bytes = (size_t)burn_numel(t) * sizeof(float);
-        assert_in_range(bytes, 0, sizeof(out->values));
-        out->code = burn_read(t, out->values, bytes, &err);
-    }
-    (void)snprintf(out->text, sizeof(out->text), "%s", err.text);
-    burn_scope_end();
-    (void)burn_sync(dev, NULL);
-}
-
-/* `fused`: calls in groups of the plan of the last round, where flex plans at all. */
-static void same_as_eager(step_fn step, uint32_t fused)
-{
-    static outcome eager[ROUNDS];
-    static outcome waited;
-    burn_plan_totals t;
-    set_window(1);
-    for (int k = 0; k < ROUNDS; k++) {
-        run_step(step, k, &eager[k]);
-    }
-    set_window(window);
-    for (int again = 0; again < 3; again++) {
-        for (int k = 0; k < ROUNDS; k++) {
-            run_step(step, k, &waited);
-            assert_string_equal(waited.text, eager[k].text);
-            assert_int_equal(waited.code, eager[k].code);
-            assert_memory_equal(waited.values, eager[k].values, sizeof(waited.values));
-        }
-    }
-    if (window == 1) {
-        return;
-    }
-    BURN_INIT(&t, burn_plan_totals);
-    assert_int_equal(burn_plan_report(dev, &t, NULL), BURN_OK);
-    assert_int_equal(t.last.n_fused, on_mock ? 0 : fused);
-}
-
-/* Uploaded, so that numbers that are drawn join no group. */
-static burn_tensor *random_of(uint32_t rank, const int64_t *dims)
-{
-    float values[MOST];
-    int64_t n = 1;
-    uint64_t random = 3;
-    for (uint32_t d = 0; d < rank; d++) {
-        n *= dims[d];
-        random = random * 64 + (uint64_t)dims[d];
-    }
-    assert_in_range(n, 0, MOST);
-    for (int64_t i = 0; i < n; i++) {
-        values[i] = (float)next_random(&random) / 2147483648.0F - 0.5F;
-    }
-    return burn_tensor_from_data(dev, BURN_F32, rank, dims, values);
-}
 
 /* ---- who joins ------------------------------------------------------------------------------- */
 
