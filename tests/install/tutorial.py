@@ -166,7 +166,8 @@ def follow_page(args):
         meson = tools / "meson"
         meson.write_text(f"#!/bin/sh\nexec {' '.join(own_meson(args.build))} \"$@\"\n")
         meson.chmod(0o755)
-        env = {**tree.env, "PATH": f"{tools}:{tree.env['PATH']}", "CC": " ".join(args.compiler)}
+        env = {**tree.env, "PATH": f"{tools}:{tree.env['PATH']}", "CC": " ".join(args.compiler),
+               "MNIST": f"{args.source}/examples/data/mnist"}
         found = follow(steps, Shell(home, env))
     print(f"{len(steps)} steps: " + ", ".join(
         f"{sum(s.kind == kind for s in steps)} {kind}"
