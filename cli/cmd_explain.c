@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- reading tables -------------------------------------------------------------------------- */
@@ -167,51 +166,22 @@ static void print_table(const burn_explain_head *t)
     }
 }
 
-/* Where tables go while files are read. */
-typedef struct telling {
-    json_t *list; /* NULL: printed */
-    uint32_t n;
-} telling;
-
-static void tell(void *user, const char *path)
+static int tell(const char *path, json_t *list)
 {
-    telling *to = user;
     burn_explain_head *table = read_table(path);
     if (table == NULL) {
-        return;
+        return 0;
     }
-    to->n++;
-    if (to->list != NULL) {
-        (void)json_array_append_new(to->list, table_json(table));
+    if (list != NULL) {
+        (void)json_array_append_new(list, table_json(table));
     } else {
         print_table(table);
     }
     free(table);
+    return 1;
 }
 
 int cli_explain(cli *c)
 {
-    char **program = cli_program(c);
-    int status = cli_parse(c, NULL, 0, NULL);
-    if (status >= 0) {
-        return status;
-    }
-    if (program == NULL) {
-        return cli_usage(c, "which program? Write it behind --");
-    }
-    int end = 0;
-    telling to = {c->json ? json_array() : NULL, 0};
-    status = cli_program_watch(c, program, "BURN_EXPLAIN", tell, &to, &end);
-    if (status >= 0) {
-        json_decref(to.list);
-        return status;
-    }
-    status = cli_program_status(end);
-    if (c->json) {
-        return cli_print_json(json_pack("{s:i, s:i, s:o}", "status", status, "signal",
-                                        WIFSIGNALED(end) ? WTERMSIG(end) : 0, "processes", to.list),
-                              status);
-    }
-    cli_program_end(end, to.n);
-    return status;
+    return cli_program_tell(c, "BURN_EXPLAIN", tell, NULL);
 }

@@ -11,14 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 enum { MAX_TEXT = 16 << 20 };
-
-typedef struct found {
-    json_t *processes; /* NULL: they are printed */
-    uint32_t n;
-} found;
 
 /* The whole file, NULL when it cannot be read. */
 static char *read_text(const char *path)
@@ -47,50 +41,26 @@ static void print_text(const char *text)
     }
 }
 
-static void take(void *user, const char *path)
+static int tell(const char *path, json_t *list)
 {
-    found *f = user;
     char *text = read_text(path);
     const char *slash = strrchr(path, '/');
     long pid = slash != NULL ? strtol(slash + 1, NULL, 10) : 0;
-    if (text != NULL && f->processes != NULL) {
-        (void)json_array_append_new(f->processes, json_pack("{s:I, s:o}", "pid", (json_int_t)pid,
-                                                            "text", cli_json_text(text)));
-    } else if (text != NULL) {
+    if (text == NULL) {
+        return 0;
+    }
+    if (list != NULL) {
+        (void)json_array_append_new(
+            list, json_pack("{s:I, s:o}", "pid", (json_int_t)pid, "text", cli_json_text(text)));
+    } else {
         printf("process %ld\n", pid);
         print_text(text);
     }
-    f->n += text != NULL;
     free(text);
+    return 1;
 }
 
 int cli_plans(cli *c)
 {
-    char **program = cli_program(c);
-    int status = cli_parse(c, NULL, 0, NULL);
-    if (status >= 0) {
-        return status;
-    }
-    if (program == NULL) {
-        return cli_usage(c, "which program? Write it behind --");
-    }
-    int end = 0;
-    found f = {c->json ? json_array() : NULL, 0};
-    status = cli_program_watch(c, program, "BURN_PLANS", take, &f, &end);
-    if (status >= 0) {
-        json_decref(f.processes);
-        return status;
-    }
-    status = cli_program_status(end);
-    if (c->json) {
-        json_t *o = json_pack("{s:o, s:i}", "processes", f.processes, "status", status);
-        return cli_print_json(o, status);
-    }
-    if (WIFSIGNALED(end) && f.n == 0) {
-        printf("\nThe program was ended by signal %d; plans are written at the end of a process.\n",
-               WTERMSIG(end));
-    } else {
-        cli_program_end(end, f.n);
-    }
-    return status;
+    return cli_program_tell(c, "BURN_PLANS", tell, "plans are written at the end of a process");
 }

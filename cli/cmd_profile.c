@@ -250,20 +250,13 @@ static int finish(cli *c, cli_lanes *lanes, int end, const settings *how)
     json_t *list = c->json ? json_array() : NULL;
     uint32_t n = tell(lanes, list, how);
     int traced = how->trace == NULL || cli_profile_trace(lanes, how->trace);
-    int status = cli_program_status(end);
     if (lanes->failed || !traced) {
         json_decref(list);
         return traced ? cli_error(c, BURN_E_NO_MEMORY, "not enough memory for all that there is")
                       : cli_error(c, BURN_E_IO, "%s cannot be written: %s", how->trace,
                                   strerror(errno));
     }
-    if (c->json) {
-        return cli_print_json(json_pack("{s:i, s:i, s:o}", "status", status, "signal",
-                                        WIFSIGNALED(end) ? WTERMSIG(end) : 0, "processes", list),
-                              status);
-    }
-    cli_program_end(end, n);
-    return status;
+    return cli_program_finish(c, end, n, list, NULL);
 }
 
 int cli_profile(cli *c)

@@ -94,13 +94,65 @@ int cli_program_watch(cli *c, char **program, const char *variable,
                           : cli_error(c, BURN_E_NO_MEMORY, "the program could not be started");
 }
 
-void cli_program_end(int wait_status, uint32_t found)
+static void say_end(int wait_status, uint32_t found, const char *killed)
 {
-    if (WIFSIGNALED(wait_status)) {
-        printf("\nThe program was ended by signal %d (%s); this is what it had done.\n",
-               WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+    int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    if (signal != 0 && found == 0 && killed != NULL) {
+        printf("\nThe program was ended by signal %d; %s.\n", signal, killed);
+        return;
+    }
+    if (signal != 0) {
+        printf("\nThe program was ended by signal %d (%s); this is what it had done.\n", signal,
+               strsignal(signal));
     }
     if (found == 0) {
         printf("\nThe program opened no device of libburn-core.\n");
     }
+}
+
+int cli_program_finish(const cli *c, int wait_status, uint32_t found, json_t *processes,
+                       const char *killed)
+{
+    int status = cli_program_status(wait_status);
+    if (c->json) {
+        return cli_print_json(json_pack("{s:i, s:i, s:o}", "status", status, "signal",
+                                        WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0,
+                                        "processes", processes),
+                              status);
+    }
+    say_end(wait_status, found, killed);
+    return status;
+}
+
+/* Where the files of a program go while they are read. */
+typedef struct telling {
+    cli_tell_fn tell;
+    json_t *list;
+    uint32_t n;
+} telling;
+
+static void tell_one(void *user, const char *path)
+{
+    telling *to = user;
+    to->n += to->tell(path, to->list) != 0;
+}
+
+int cli_program_tell(cli *c, const char *variable, cli_tell_fn tell, const char *killed)
+{
+    char **program = cli_program(c);
+    int status = cli_parse(c, NULL, 0, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (program == NULL) {
+        return cli_usage(c, "which program? Write it behind --");
+    }
+    int end = 0;
+    telling to = {tell, c->json ? json_array() : NULL, 0};
+    status = cli_program_watch(c, program, variable, tell_one, &to, &end);
+    if (status >= 0) {
+        json_decref(to.list);
+        return status;
+    }
+    return cli_program_finish(c, end, to.n, to.list, killed);
 }

@@ -25,7 +25,16 @@ int cli_program_watch(cli *c, char **program, const char *variable,
                       void (*take)(void *user, const char *path), void *user, int *out_end);
 /* The exit status to pass on: 128 + n for signal n. */
 int cli_program_status(int wait_status);
-/* Says so when a signal ended it, or when it left nothing. */
-void cli_program_end(int wait_status, uint32_t found);
+/*
+ * How a command that ran a program ends: with --json its answer, which takes `processes`; else a
+ * word when a signal ended the program or it left nothing. `killed` (may be NULL) is said when both
+ * are so. The exit status.
+ */
+int cli_program_finish(const cli *c, int wait_status, uint32_t found, json_t *processes,
+                       const char *killed);
+/* Adds what a file holds to `list`, or prints it when that is NULL; 1 when there was something. */
+typedef int (*cli_tell_fn)(const char *path, json_t *list);
+/* A whole command: the program behind "--" runs and is watched, every file is told. */
+int cli_program_tell(cli *c, const char *variable, cli_tell_fn tell, const char *killed);
 
 #endif /* BURN_CLI_PROGRAM_H */

@@ -347,41 +347,53 @@ size_t burn_tensor_text(const burn_tensor *t, char *out, size_t size)
 
 /* ---- any op ---------------------------------------------------------------------------------- */
 
-static int32_t check_call(uint64_t op_id, const burni_op *op, burn_tensor *const *in, uint32_t n_in,
-                          burn_tensor *const *out, uint32_t n_out, burn_err *err)
+/* What can be wrong with a call before its op is asked. */
+enum { CALL_FINE, CALL_NO_THREAD, CALL_NO_OP, CALL_TOO_MANY, CALL_NO_IN, CALL_NO_OUT };
+
+static inline int call_problem(const burni_thread *thread, const burni_op *op,
+                               burn_tensor *const *in, uint32_t n_in, burn_tensor *const *out,
+                               uint32_t n_out)
 {
+    if (thread == NULL) {
+        return CALL_NO_THREAD;
+    }
     if (op == NULL) {
-        return burni_fail(err, BURN_E_NOT_FOUND,
-                          "there is no op with id %" PRIu64 "; if it is an extension's, load that "
-                          "first (burn_extension_load)",
-                          op_id);
+        return CALL_NO_OP;
     }
     if (n_in > BURN_MAX_OPERANDS || n_out > BURN_MAX_OPERANDS) {
-        return burni_fail(err, BURN_E_INVALID, "%s: %u operands and %u outputs; at most %d each",
-                          op->def.name, n_in, n_out, BURN_MAX_OPERANDS);
+        return CALL_TOO_MANY;
     }
-    if ((in == NULL && n_in > 0) || (out == NULL && n_out > 0)) {
-        return burni_fail(err, BURN_E_INVALID, "%s: %s is NULL, %u tensors are needed",
-                          op->def.name, in == NULL && n_in > 0 ? "in" : "out",
-                          in == NULL && n_in > 0 ? n_in : n_out);
+    if (in == NULL && n_in > 0) {
+        return CALL_NO_IN;
     }
-    return BURN_OK;
+    return out == NULL && n_out > 0 ? CALL_NO_OUT : CALL_FINE;
 }
 
-/* The outputs of a call that can't be made. */
-__attribute__((cold, noinline)) static int32_t refuse_call(burni_thread *thread, uint64_t op_id,
-                                                           const burni_op *op,
-                                                           burn_tensor *const *in, uint32_t n_in,
-                                                           burn_tensor **out, uint32_t n_out)
+/* The outputs of a call with that problem. */
+__attribute__((cold, noinline)) static int32_t
+refuse_call(burni_thread *thread, int problem, uint64_t op_id, const burni_op *op, uint32_t n_in,
+            burn_tensor **out, uint32_t n_out)
 {
     burn_err err = BURN_ERR_INIT;
-    int32_t code = check_call(op_id, op, in, n_in, out, n_out, &err);
-    code = code != BURN_OK ? code : BURN_E_NO_MEMORY;
-    for (uint32_t j = 0; j < n_out && out != NULL; j++) {
-        out[j] = burni_handle_fail(thread, code, op_id, "%s",
-                                   err.code != BURN_OK ? err.text : "out of host memory");
+    if (problem == CALL_NO_THREAD) {
+        (void)burni_fail(&err, BURN_E_NO_MEMORY, "out of host memory");
+    } else if (problem == CALL_NO_OP) {
+        (void)burni_fail(&err, BURN_E_NOT_FOUND,
+                         "there is no op with id %" PRIu64 "; if it is an extension's, load that "
+                         "first (burn_extension_load)",
+                         op_id);
+    } else if (problem == CALL_TOO_MANY) {
+        (void)burni_fail(&err, BURN_E_INVALID, "%s: %u operands and %u outputs; at most %d each",
+                         op->def.name, n_in, n_out, BURN_MAX_OPERANDS);
+    } else {
+        (void)burni_fail(&err, BURN_E_INVALID, "%s: %s is NULL, %u tensors are needed",
+                         op->def.name, problem == CALL_NO_IN ? "in" : "out",
+                         problem == CALL_NO_IN ? n_in : n_out);
     }
-    return code;
+    for (uint32_t j = 0; j < n_out && out != NULL; j++) {
+        out[j] = burni_handle_fail(thread, err.code, op_id, "%s", err.text);
+    }
+    return err.code;
 }
 
 int32_t burn_op_call(burn_device *device, uint64_t op_id, const void *attrs, uint32_t attrs_size,
@@ -389,11 +401,9 @@ int32_t burn_op_call(burn_device *device, uint64_t op_id, const void *attrs, uin
 {
     burni_thread *thread = burni_thread_get();
     const burni_op *op = burni_op_find(op_id);
-    int fine = thread != NULL && op != NULL && n_in <= BURN_MAX_OPERANDS &&
-               n_out <= BURN_MAX_OPERANDS && (in != NULL || n_in == 0) &&
-               (out != NULL || n_out == 0);
-    if (__builtin_expect(!fine, 0)) {
-        return refuse_call(thread, op_id, op, in, n_in, out, n_out);
+    int problem = call_problem(thread, op, in, n_in, out, n_out);
+    if (__builtin_expect(problem != CALL_FINE, 0)) {
+        return refuse_call(thread, problem, op_id, op, n_in, out, n_out);
     }
     return burni_emit(thread, device, op, attrs, attrs_size, in, n_in, out, n_out);
 }
