@@ -77,6 +77,27 @@ static void test_sync_returns_the_first_failure_and_clears(void **state)
     check_failed(bad, BURN_E_SHAPE, "add", NULL);
 }
 
+static void test_calls_by_id_that_cannot_be_made(void **state)
+{
+    (void)state;
+    burn_tensor *in[40] = {VEC(1, 2), VEC(3, 4)};
+    burn_tensor *out[40] = {NULL};
+    assert_int_equal(burn_op_call(dev, 987654321, NULL, 0, in, 2, out, 1), BURN_E_NOT_FOUND);
+    check_failed(out[0], BURN_E_NOT_FOUND, "no op with id 987654321", "burn_extension_load", NULL);
+    assert_int_equal(burn_op_call(dev, BURN_OP_ADD, NULL, 0, NULL, 2, out, 1), BURN_E_INVALID);
+    check_failed(out[0], BURN_E_INVALID, "add: in is NULL, 2 tensors are needed", NULL);
+    assert_int_equal(burn_op_call(dev, BURN_OP_ADD, NULL, 0, in, 2, NULL, 1), BURN_E_INVALID);
+    assert_int_equal(burn_op_call(dev, BURN_OP_ADD, NULL, 0, in, 4000, out, 1), BURN_E_INVALID);
+    check_failed(out[0], BURN_E_INVALID, "add: 4000 operands and 1 outputs; at most ", NULL);
+    /* Every output says so, and nothing else is touched. */
+    out[2] = in[1];
+    assert_int_equal(burn_op_call(dev, 987654321, NULL, 0, NULL, 0, out, 2), BURN_E_NOT_FOUND);
+    check_failed(out[1], BURN_E_NOT_FOUND, "987654321", NULL);
+    assert_ptr_equal(out[2], in[1]);
+    assert_int_equal(burn_op_call(dev, BURN_OP_ADD, NULL, 0, in, 2, out, 1), BURN_OK);
+    CHECK(out[0], 4, 6);
+}
+
 static void test_null_operands(void **state)
 {
     (void)state;
@@ -448,6 +469,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_other_work_goes_on),
         CORE_TEST(test_sync_returns_the_first_failure_and_clears),
         CORE_TEST(test_null_operands),
+        CORE_TEST(test_calls_by_id_that_cannot_be_made),
         CORE_TEST(test_dtypes_do_not_mix),
         CORE_TEST(test_shapes_that_do_not_fit),
         CORE_TEST(test_axes_out_of_range),
