@@ -185,7 +185,6 @@ static flex_gemm map_product(const flex_conv *v, const flex_conv_data *data, int
         g.c = data->map != NULL ? (float *)data->map + group * og * pixels : NULL;
         g.epilogue = data->finish.fn;
         g.epilogue_user = data->finish.user;
-        g.writes = data->finish.writes;
         g.at0 = group * og * pixels;
         g.passes = 1;
         if (data->bias != NULL) {

@@ -33,11 +33,10 @@ typedef struct flex_block {
  */
 typedef void (*flex_epilogue_fn)(void *user, const flex_block *block);
 
-/* One with what it needs. `writes`: NULL, or f32 that it will write, laid as the whole result. */
+/* One with what it needs. */
 typedef struct flex_epilogue {
     flex_epilogue_fn fn; /* NULL: none */
     void *user;
-    const float *writes;
 } flex_epilogue;
 
 #endif /* BURN_PLUGINS_FLEX_EPILOGUE_H */

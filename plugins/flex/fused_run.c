@@ -613,19 +613,6 @@ static void finish_block(void *user, const flex_block *b)
     run_on_stack(job, &s);
 }
 
-/* A result of f32 that lies beyond the caches before it is written. */
-static const float *far_result(const flex_fused_job *job)
-{
-    const flex_fused *f = job->f;
-    for (uint32_t j = 0; j < f->n_out && job->n * sizeof(float) >= FETCH_BYTES; j++) {
-        const flex_fused_value *v = &f->values[f->outs[j].value];
-        if (v->space == BURN_FUSED_FULL && f->size[f->n_in + j] == sizeof(float)) {
-            return (const float *)(const void *)job->data[f->n_in + j];
-        }
-    }
-    return NULL;
-}
-
 /* Product and program piece by piece, where that can be; else the product first, as a whole. */
 static int32_t run_product(flex_fused_job *job, const flex_producer *p, int whole)
 {
@@ -634,7 +621,7 @@ static int32_t run_product(flex_fused_job *job, const flex_producer *p, int whol
     if (f->hot) {
         uint8_t fetch = job->fetch;
         job->fetch = 0;
-        const flex_epilogue finish = {finish_block, job, far_result(job)};
+        const flex_epilogue finish = {finish_block, job};
         rc = flex_producer_run_hot(p, &finish);
         job->fetch = fetch;
     }

@@ -237,7 +237,6 @@ int32_t flex_gemm_run_hot(const burn_call *call, const flex_epilogue *finish)
     }
     p.g.epilogue = finish->fn;
     p.g.epilogue_user = finish->user;
-    p.g.writes = finish->writes;
     p.g.passes = 1;
     run_batch(&p, memory);
     return BURN_OK;

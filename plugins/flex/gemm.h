@@ -54,9 +54,6 @@ typedef struct flex_gemm {
     int64_t row0;  /* added to the rows that it is told */
     int64_t at0;   /* where C begins in the whole result */
     int passes;    /* C need not be kept: what the epilogue is handed may be all there is */
-    /* NULL, or what the epilogue of such a product writes, laid as the whole result: tiles ask for
-     * it while they compute. */
-    const float *writes;
 } flex_gemm;
 
 /* The table for this process's ISA. Inline: a small product asks for it more than once. */

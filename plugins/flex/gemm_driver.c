@@ -3,8 +3,9 @@
  * gemm_driver.c - the f32 matrix product (gemm.h): picks the way, and owns the blocked one.
  *
  * Blocked: tasks take chunks of columns (or of rows and columns) for all of k, pack FLEX_GEMM_KC
- * rows of B at a time, which then stay in the second cache, and run the tiles; rows of A that are
- * dense are copied apart, others packed, per tile row. Not: the direct way, for products whose
+ * rows of B at a time, which then stay in the second cache, and run the tiles; A is read where it
+ * lies if its rows are dense, and packed a row of tiles at a time if not. Nothing is asked for
+ * ahead: that costs more than it saves (bench/README.md). Not: the direct way, for products whose
  * packing would cost more than it saves (gemm_direct.c), and what both share (gemm_tile.c).
  * Rules: both ways sum k in the same blocks and use kernels with equal bits; a slot of memory is
  * one thread's. To tune: the constants below. To add a way: its own file behind gemm_parts.h.
@@ -16,15 +17,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Columns of B that one task packs at a time, at most. */
+/*
+ * What one task packs of B at a time: most columns, most floats. Half a megabyte: of a whole one
+ * the second cache may lose a part to A and C, which go by, as its pages happen to lie.
+ */
 #define CHUNK_COLUMNS 512
+#define CHUNK_FLOATS (256 * FLEX_GEMM_KC)
 /*
  * Floats between copied rows of A beyond their length: rows a power of two apart would share few
- * sets of the first cache with each other and with B.
+ * sets of the first cache.
  */
 #define ROW_GAP 16
-/* Floats of a line that tiles ask for. */
-#define LINE_FLOATS 16
 /* Vectors of columns that a task has at least, if it can be. */
 #define LEAST_VECTORS 16
 
@@ -34,13 +37,18 @@ typedef struct plan {
     const flex_gemm_kernels *kernels;
     int64_t task_columns;
     int64_t task_rows;
-    int64_t slot_floats; /* a panel of A and the columns of B, then a strip of C */
+    int64_t slot_floats; /* a panel of A and one of B, then a strip of C */
     int64_t n_chunks;
     int64_t n_tasks;
-    int has_rows; /* A's rows are dense along k */
     float *memory;
     atomic_llong next;
 } plan;
+
+/* A panel of A takes so much of a slot, so that B's begin at a line. */
+static int64_t panel_floats(const flex_gemm_kernels *kernels, int64_t kc)
+{
+    return flex_round_up(kernels->mr * (kc + ROW_GAP), 16);
+}
 
 /* Grows with n and k, so that memory for a product serves every smaller one. */
 static int64_t slot_floats(const flex_gemm *g)
@@ -48,7 +56,8 @@ static int64_t slot_floats(const flex_gemm *g)
     const flex_gemm_kernels *kernels = flex_gemm_table();
     int64_t columns = flex_min(CHUNK_COLUMNS, flex_round_up(g->n > 0 ? g->n : 1, kernels->nr));
     int64_t kc = flex_min(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
-    return flex_round_up(columns * kc + kernels->mr * (kc + ROW_GAP) + FLEX_NR_MAX, 16);
+    int64_t floats = flex_min(CHUNK_FLOATS, columns * kc);
+    return flex_round_up(floats + panel_floats(kernels, kc) + FLEX_NR_MAX, 16);
 }
 
 /* A strip of C: one row of tiles. Rows of a multiple of 1 KiB would share sets of the cache. */
@@ -72,11 +81,11 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t nr = p->kernels->nr;
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
-    p->has_rows = g->acs == 1;
     p->task_rows = flex_round_up(m, mr);
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
     /* Chunks of equal width, as many as let all threads end together. */
-    p->n_chunks = (n + CHUNK_COLUMNS - 1) / CHUNK_COLUMNS;
+    int64_t most = flex_min(CHUNK_COLUMNS, CHUNK_FLOATS / flex_gemm_block_length(g->k) / nr * nr);
+    p->n_chunks = (n + most - 1) / most;
     int64_t least = LEAST_VECTORS * (int64_t)p->kernels->lanes;
     p->n_chunks = flex_min(flex_round_up(p->n_chunks, wanted), (n + least - 1) / least);
     p->task_columns = flex_round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
@@ -108,78 +117,18 @@ typedef struct block {
     int64_t n;
     int64_t k0;
     int64_t kc;
-    const float *next_b; /* rows of B that the next block packs, or NULL */
-    int64_t next_kc;
 } block;
 
-static const flex_fetch nothing = {NULL, 0, 0, 0};
-
-/* What of the next rows of A tile `tile` of this row of tiles asks for: its share of them. */
-static flex_fetch ahead_a(const flex_gemm *g, const block *w, const flex_gemm_kernels *kernels,
-                          int64_t i, int64_t tile)
-{
-    int64_t tiles = (w->n + kernels->nr - 1) / kernels->nr;
-    int64_t rows = flex_min(kernels->mr, w->i1 - i - kernels->mr);
-    if (rows <= 0 || g->aseg != 0) {
-        return nothing;
-    }
-    const float *next = g->a + (i + kernels->mr) * g->ars + w->k0 * g->acs;
-    if (g->acs == 1) {
-        int64_t lines = (w->kc + tiles * LINE_FLOATS - 1) / (tiles * LINE_FLOATS);
-        int64_t k = tile * lines * LINE_FLOATS;
-        return k < w->kc ? (flex_fetch){next + k, g->ars, rows, lines} : nothing;
-    }
-    int64_t share = (w->kc + tiles - 1) / tiles;
-    int64_t k = tile * share;
-    return k < w->kc ? (flex_fetch){next + k * g->acs, g->acs, flex_min(share, w->kc - k), 1}
-                     : nothing;
-}
-
-/* The same for the next block's rows of B: each row of tiles asks for its share. */
-static flex_fetch ahead_b(const flex_gemm *g, const block *w, const flex_gemm_kernels *kernels,
-                          int64_t i, int64_t j)
-{
-    if (w->next_b == NULL) {
-        return nothing;
-    }
-    int64_t mr = kernels->mr;
-    int64_t panels = (w->i1 - w->i0 + mr - 1) / mr;
-    int64_t share = (w->next_kc + panels - 1) / panels;
-    int64_t k = (i - w->i0) / mr * share;
-    int64_t lines = kernels->nr / LINE_FLOATS;
-    return k < w->next_kc ? (flex_fetch){w->next_b + k * g->brs + j, g->brs,
-                                         flex_min(share, w->next_kc - k), lines}
-                          : nothing;
-}
-
-/* The tile of C at row i, column j of the block, or of what the epilogue writes for it. */
-static flex_fetch ahead_c(const flex_gemm *g, const block *w, const flex_gemm_kernels *kernels,
-                          const float *c, int64_t i, int64_t j)
-{
-    int64_t dense = 0;
-    if (j >= w->n) { /* the first one of the next row of tiles */
-        i += kernels->mr;
-        j = 0;
-    }
-    int64_t rows = flex_min(kernels->mr, w->i1 - i);
-    if (c == NULL || rows <= 0) {
-        return nothing;
-    }
-    j += w->j0;
-    int64_t offset = flex_gemm_column_offset(g, j, &dense) + i * g->crs;
-    return (flex_fetch){c + offset, g->crs, rows, kernels->nr / LINE_FLOATS};
-}
-
-/* Rows i .. i+rows of the block, ROW_GAP apart. */
+/* Rows i .. i+rows of the block, ROW_GAP apart, where A is in segments. */
 static void copy_rows(const flex_gemm *g, const block *w, int64_t i, int64_t rows, float *dst)
 {
-    int64_t seg = g->aseg > 0 ? g->aseg : g->k;
     for (int64_t r = 0; r < rows; r++) {
         const float *row = g->a + (i + r) * g->ars;
         float *to = dst + r * (w->kc + ROW_GAP);
         for (int64_t k = w->k0; k < w->k0 + w->kc;) {
-            int64_t n = flex_min(w->k0 + w->kc - k, seg - k % seg);
-            memcpy(to, row + k / seg * g->aseg_stride + k % seg, (size_t)n * sizeof(float));
+            int64_t n = flex_min(w->k0 + w->kc - k, g->aseg - k % g->aseg);
+            memcpy(to, row + k / g->aseg * g->aseg_stride + k % g->aseg,
+                   (size_t)n * sizeof(float));
             to += n;
             k += n;
         }
@@ -189,41 +138,56 @@ static void copy_rows(const flex_gemm *g, const block *w, int64_t i, int64_t row
 /* Where B's panels begin in a slot. */
 static float *slot_b(const plan *p, const block *w, float *slot)
 {
-    return slot + p->kernels->mr * (w->kc + ROW_GAP);
+    return slot + panel_floats(p->kernels, w->kc);
+}
+
+/* Rows i .. i+rows of the block as tiles read them. Returns whether they are turned. */
+static int lay_a(const flex_gemm *g, const flex_gemm_kernels *kernels, const block *w, int64_t i,
+                 int64_t rows, float *slot, flex_tile *t)
+{
+    t->a = slot;
+    if (g->acs != 1) {
+        flex_gemm_pack_a(g, kernels, i, rows, w->k0, w->kc, slot);
+        t->ars = kernels->mr;
+        return 1;
+    }
+    int64_t segment = g->aseg > 0 ? w->k0 / g->aseg : 0;
+    if (g->aseg == 0 || w->k0 + w->kc <= (segment + 1) * g->aseg) {
+        t->a = g->a + i * g->ars + segment * (g->aseg_stride - g->aseg) + w->k0;
+        t->ars = g->ars;
+        return 0;
+    }
+    copy_rows(g, w, i, rows, slot);
+    t->ars = w->kc + ROW_GAP;
+    return 0;
+}
+
+static flex_tile_fn pick_tile(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
+{
+    int v = flex_gemm_vectors(kernels, n);
+    if (rows == (int64_t)kernels->mr && n == (int64_t)kernels->nr) {
+        return turned ? kernels->packed_both : kernels->packed_b;
+    }
+    return turned ? kernels->turned[v][rows] : kernels->tile[v][rows];
 }
 
 /* All tiles of rows i .. i+rows (at most mr) of the block; `strip`: where they go, if not to C. */
 static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, float *slot,
                      const flex_gemm *strip)
 {
-    const flex_gemm *g = p->g;
     const flex_gemm_kernels *kernels = p->kernels;
-    int64_t mr = kernels->mr;
     int64_t nr = kernels->nr;
     const float *packed_b = slot_b(p, w, slot);
-    const float *written = g->writes != NULL ? g->writes + g->at0 : NULL;
-    flex_tile t = {.kc = w->kc, .a = slot, .ars = w->kc + ROW_GAP, .ldb = nr};
-    if (p->has_rows) {
-        copy_rows(g, w, i, rows, slot);
-    } else {
-        flex_gemm_pack_a(g, kernels, i, rows, w->k0, w->kc, slot);
-    }
+    flex_tile t = {.kc = w->kc, .ldb = nr};
+    int turned = lay_a(p->g, kernels, w, i, rows, slot, &t);
     for (int64_t j = 0; j < w->n; j += nr) {
         int64_t n = flex_min(nr, w->n - j);
-        flex_tile_fn fn = p->has_rows ? kernels->strip : kernels->packed;
-        if (p->has_rows && (rows < mr || n < nr)) {
-            fn = kernels->tile[flex_gemm_vectors(kernels, n)][rows];
-        }
+        flex_tile_fn fn = pick_tile(kernels, turned, rows, n);
         t.b = packed_b + j * w->kc;
-        t.ahead[1] = ahead_a(g, w, kernels, i, j / nr);
         if (strip != NULL) {
-            t.ahead[0] = ahead_c(g, w, kernels, written, i, j);
-            t.ahead[2] = nothing;
             flex_gemm_run_tile(strip, kernels, &t, 0, rows, j, n, w->k0, fn);
         } else {
-            t.ahead[0] = ahead_c(g, w, kernels, g->c, i, j + nr);
-            t.ahead[2] = ahead_b(g, w, kernels, i, j);
-            flex_gemm_run_tile(g, kernels, &t, i, rows, w->j0 + j, n, w->k0, fn);
+            flex_gemm_run_tile(p->g, kernels, &t, i, rows, w->j0 + j, n, w->k0, fn);
         }
     }
 }
@@ -280,9 +244,6 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
     do {
         int64_t next_k = w.k0 + length;
         w.kc = flex_min(length, g->k - w.k0);
-        w.next_kc = flex_min(length, g->k - next_k);
-        int known = g->pack_b == NULL && g->bcs == 1 && w.next_kc > 0;
-        w.next_b = known ? g->b + next_k * g->brs + w.j0 : NULL;
         pack_b(p, w.j0, w.n, w.k0, w.kc, slot_b(p, &w, slot));
         if (goes_in_strips(g)) {
             run_strips(p, &w, slot);

@@ -27,16 +27,6 @@ enum {
     FLEX_INIT_ROW = 3  /* init[row] */
 };
 
-/* Memory that will be needed soon: n rows, `step` apart, of `lines` times 16 floats each. */
-typedef struct flex_fetch {
-    const float *at;
-    int64_t step;
-    int64_t n;
-    int64_t lines;
-} flex_fetch;
-
-enum { FLEX_FETCHES = 3 };
-
 /*
  * One tile. A's rows are `ars` apart and dense along k, or, for `turned`, its columns are and dense
  * along the rows; rows of B and of C are dense, too.
@@ -51,8 +41,6 @@ typedef struct flex_tile {
     int64_t ldc;
     const float *init;
     uint32_t mode;
-    /* What tiles after this one read: packed and strip ask for it as they go, as far as k lets. */
-    flex_fetch ahead[FLEX_FETCHES];
 } flex_tile;
 
 typedef void (*flex_tile_fn)(const flex_tile *t);
@@ -62,10 +50,10 @@ typedef struct flex_gemm_kernels {
     uint32_t nr;
     uint32_t lanes; /* of a vector */
     uint32_t rows[FLEX_NV_MAX + 1]; /* most rows of a tile of so many vectors of columns */
-    /* Full tile from packed panels: A [kc][mr], B [kc][nr]. */
-    flex_tile_fn packed;
-    /* Full tile from rows of A (dense along k) and a packed panel of B. */
-    flex_tile_fn strip;
+    /* The full tile from a packed panel of B, [kc][nr], and from rows of A, or from its panel
+     * [kc][mr]. */
+    flex_tile_fn packed_b;
+    flex_tile_fn packed_both;
     /* tile[v][r]: v vectors of columns, 1 up to nr / lanes, r rows, 1 up to rows[v]; A and B as
      * they lie. */
     flex_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];

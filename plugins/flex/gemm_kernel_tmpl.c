@@ -54,9 +54,9 @@
 /* Pointers to A's rows, each for three of them. */
 #define POINTERS ((FLEX_MR_MAX + 2) / 3)
 /*
- * Steps along k per turn of the loop: of tiles that ask ahead, and of others, which may be so short
- * that getting into the loop counts. A sanitizer checks every load, so that unrolled bodies take
- * minutes to compile: one step then.
+ * Steps along k per turn of the loop: of the packed tile, and of others, which may be so short that
+ * getting into the loop counts. A sanitizer checks every load, so that unrolled bodies take minutes
+ * to compile: one step then.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNROLL 1
@@ -66,7 +66,7 @@
 #define UNROLL_SHORT 2
 #endif
 /* Rows ahead that the packing of whole rows asks for. */
-#define PACK_AHEAD 4
+#define PACK_AHEAD 8
 
 typedef float vec __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -130,9 +130,6 @@ INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[FLEX_MR_MAX][NV
     }
 }
 
-/* Does a tile ask for what comes after it while it sums? */
-enum { FETCH_NONE = 0, FETCH_AHEAD = 1 };
-
 /*
  * One step along k. Rows are reached by one pointer per three, so that addresses need few
  * registers.
@@ -175,43 +172,13 @@ INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64
     *b += count * ldb;
 }
 
-/*
- * The sum over k. What is needed later is asked for one line at a time, since only so many can be
- * on their way; this tile's own lines come in order, which the CPU foresees.
- */
-INLINE void sum_k(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
-                  const flex_tile *t, vec acc[FLEX_MR_MAX][NV])
-{
-    const float *a[POINTERS];
-    UNROLLED
-    for (int i = 0; i < (rows + 2) / 3; i++) {
-        a[i] = t->a + 3 * i * ars;
-    }
-    const float *b = t->b;
-    const int turn = fetch == FETCH_AHEAD ? UNROLL : UNROLL_SHORT;
-    int64_t k = 0;
-    for (int s = 0; fetch == FETCH_AHEAD && s < FLEX_FETCHES; s++) {
-        const flex_fetch *ahead = &t->ahead[s];
-        for (int64_t i = 0; i < ahead->n; i++) {
-            const float *at = ahead->at + i * ahead->step;
-            for (int64_t l = 0; l < ahead->lines && k + turn <= t->kc; l++, k += turn) {
-                __builtin_prefetch(at + l * 16, 0, 2);
-                steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
-            }
-        }
-    }
-    for (; k + turn <= t->kc; k += turn) {
-        steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
-    }
-    for (; k < t->kc; k++) {
-        steps_k(1, rows, nv, ars, acs, ldb, a, &b, acc);
-    }
-}
-
-INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fetch,
+/* `turn` steps along k at a time. */
+INLINE void tile(int turn, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
                  const flex_tile *t)
 {
     vec acc[FLEX_MR_MAX][NV];
+    const float *a[POINTERS];
+    const float *b = t->b;
     UNROLLED
     for (int i = 0; i < rows; i++) {
         UNROLLED
@@ -219,29 +186,38 @@ INLINE void tile(int rows, int nv, int64_t ars, int64_t acs, int64_t ldb, int fe
             acc[i][v] = (vec){0};
         }
     }
-    sum_k(rows, nv, ars, acs, ldb, fetch, t, acc);
+    UNROLLED
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        a[i] = t->a + 3 * i * ars;
+    }
+    int64_t k = 0;
+    for (; k + turn <= t->kc; k += turn) {
+        steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
+    }
+    for (; k < t->kc; k++) {
+        steps_k(1, rows, nv, ars, acs, ldb, a, &b, acc);
+    }
     finish(rows, nv, t, acc);
 }
 
-static void packed(const flex_tile *t)
+static void packed_b(const flex_tile *t)
 {
-    tile(MR, NV, 1, MR, NR, FETCH_AHEAD, t);
+    tile(UNROLL, MR, NV, t->ars, 1, NR, t);
 }
 
-/* Rows of A, B packed. */
-static void strip(const flex_tile *t)
+static void packed_both(const flex_tile *t)
 {
-    tile(MR, NV, t->ars, 1, NR, FETCH_AHEAD, t);
+    tile(UNROLL, MR, NV, 1, MR, NR, t);
 }
 
 #define TILE_FN(v, rows)                                                                           \
     static void tile_##v##_##rows(const flex_tile *t)                                              \
     {                                                                                              \
-        tile(rows, v, t->ars, 1, t->ldb, FETCH_NONE, t);                                           \
+        tile(UNROLL_SHORT, rows, v, t->ars, 1, t->ldb, t);                                         \
     }                                                                                              \
     static void turned_##v##_##rows(const flex_tile *t)                                            \
     {                                                                                              \
-        tile(rows, v, 1, t->ars, t->ldb, FETCH_NONE, t);                                           \
+        tile(UNROLL_SHORT, rows, v, 1, t->ars, t->ldb, t);                                         \
     }
 TILES(TILE_FN)
 
@@ -386,10 +362,10 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .nr = NR,
     .lanes = VL,
     .rows = {0, ROWS_OF},
-    .packed = packed,
-    .strip = strip,
     .tile = {TILES(TILE_ENTRY)},
     .turned = {TILES(TURNED_ENTRY)},
+    .packed_b = packed_b,
+    .packed_both = packed_both,
     .pack_rows = pack_rows,
     .pack_copy = pack_copy,
     .pack_panels = pack_panels,

@@ -31,7 +31,7 @@ int64_t flex_gemm_column_offset(const flex_gemm *g, int64_t j, int64_t *out_dens
 /*
  * One tile, rows i0 .. i0+rows, columns j0 .. j0+n: in place when the kernel computes just these
  * and C's columns are dense, else through a scratch. `t` says kc, A and B; the rest is set here.
- * `fn` is the kernel, for so many rows and vectors of columns, but `packed` for full tiles.
+ * `fn` is the kernel, for so many rows and vectors of columns.
  */
 void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t,
                         int64_t i0, int64_t rows, int64_t j0, int64_t n, int64_t k0,

@@ -138,8 +138,7 @@ void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, fl
                         int64_t i0, int64_t rows, int64_t j0, int64_t n, int64_t k0,
                         flex_tile_fn fn)
 {
-    int full = fn == kernels->packed || fn == kernels->strip;
-    int64_t nr = full ? kernels->nr : flex_gemm_vectors(kernels, n) * (int64_t)kernels->lanes;
+    int64_t nr = flex_gemm_vectors(kernels, n) * (int64_t)kernels->lanes;
     float scratch[FLEX_TILE_MAX];
     float init[FLEX_NR_MAX];
     float init_rows[FLEX_MR_MAX];
@@ -147,7 +146,7 @@ void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, fl
     t->c = c_column(g, j0, &dense) + i0 * g->crs;
     t->ldc = g->crs;
     t->mode = k0 == 0 ? g->mode : FLEX_INIT_C;
-    int whole = n == nr && dense >= n && (rows == kernels->mr || fn != kernels->packed);
+    int whole = n == nr && dense >= n;
     if (t->mode == FLEX_INIT_COL) {
         t->init = g->init + j0;
         if (n < nr) {
