@@ -22,6 +22,7 @@ BURN_BEGIN_DECLS
 #define BURN_FUSED_VERSION 3          /* the newest that is known */
 #define BURN_FUSED_VERSION_PRODUCER 2 /* from here on the first step may be a producer */
 #define BURN_FUSED_VERSION_LINES 3    /* from here on steps may go over lines */
+#define BURN_FUSED_VERSION_COLUMN 3   /* from here on reductions may give COLUMN values */
 #define BURN_FUSED_MAX_BYTES 4096
 #define BURN_FUSED_MAX_STEPS 64
 #define BURN_FUSED_MAX_ARGS 4
@@ -42,7 +43,8 @@ enum {
     BURN_FUSED_ROW = 1,  /* one per row, seen by all positions of it */
     BURN_FUSED_ONE = 2,  /* one: an immediate or a tensor of one element */
     /* As many as its dims say: an operand of a producer, or one line for a step over lines. */
-    BURN_FUSED_WHOLE = 3
+    BURN_FUSED_WHOLE = 3,
+    BURN_FUSED_COLUMN = 4 /* one per position of a row: a reduction's result, which is given out */
 };
 
 typedef struct burn_fused_input {
@@ -70,7 +72,11 @@ typedef struct burn_fused_input {
  * From version 3 on a step may go over lines (BURN_FUSE_LINES: softmax, layer_norm): row by row it
  * takes FULL values and gives a FULL one, as the op does of [rows, length] along axis 1. Its
  * attributes say so: axis 1, or n_axes 1. Operands of role BURN_ROLE_LINE are WHOLE inputs of
- * `length` elements. Others may be of version 1.
+ * `length` elements.
+ *
+ * From version 3 on a reduction may also give a COLUMN value, over axis 0 of [rows, length]:
+ * `length` elements, which are there only when all rows have been seen. So no step takes it, and it
+ * is an output. A program of none of this may be of version 1.
  */
 typedef struct burn_fused_step {
     uint64_t op;

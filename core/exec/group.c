@@ -202,7 +202,7 @@ static void add_member(making *m, uint32_t member)
     }
     if (self->reduces) {
         const burn_attrs_axes *given = launch->attrs;
-        burni_fused_row_axes(&axes, given->correction);
+        burni_fused_axes(&axes, self->space, given->correction);
         attrs = &axes;
         attrs_size = sizeof(axes);
     } else if (self->lines) {
@@ -334,9 +334,11 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
         }
         if (g->members[k].reduces || g->members[k].lines) {
             int64_t taken = burni_operand_numel(&launch->operands[0]);
-            int64_t own = g->members[k].lines ? burni_line_of(launch)
-                          : made > 0          ? taken / made
-                                              : 0;
+            int64_t each = made > 0 ? taken / made : 0;
+            int64_t columns = each > 1 ? made : 0;
+            int64_t own = g->members[k].lines                        ? burni_line_of(launch)
+                          : g->members[k].space == BURN_FUSED_COLUMN ? columns
+                                                                     : each;
             if (own == 0 || (length != 0 && own != length) || (n >= 0 && n != taken)) {
                 return 0;
             }
@@ -494,7 +496,7 @@ static burni_group *freeze(making *m, char *why)
     memcpy(g->row_uses, m->row_uses, m->n_row_uses * sizeof(g->row_uses[0]));
     memcpy(g->program, program, size);
     for (uint32_t k = 0; k < m->n; k++) {
-        g->has_rows |= m->members[k].space == BURN_FUSED_ROW || m->members[k].lines;
+        g->has_rows |= m->members[k].space != BURN_FUSED_FULL || m->members[k].lines;
         if (m->members[k].written) {
             g->outputs[g->n_out++] = m->members[k].record;
         }
@@ -550,7 +552,7 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     uint32_t has_rows = 0;
     for (uint32_t k = 0; k < n; k++) {
         add_member(&m, k);
-        has_rows |= members[k].space == BURN_FUSED_ROW || members[k].lines;
+        has_rows |= members[k].space != BURN_FUSED_FULL || members[k].lines;
     }
     if (has_rows) {
         burni_fused_set_row_input(&m.builder,

@@ -19,7 +19,7 @@
 /* One member, in the order of the records but for a product, which is first. */
 typedef struct burni_member {
     uint32_t record;
-    uint8_t space;    /* of its result: BURN_FUSED_FULL or ROW */
+    uint8_t space;    /* of its result: BURN_FUSED_FULL, ROW or COLUMN */
     uint8_t reduces;  /* it is a reduction: its input is FULL */
     uint8_t written;  /* somebody outside of the group needs its result */
     uint8_t produces; /* the first one only: a product, whose inputs are WHOLE */

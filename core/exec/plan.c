@@ -53,6 +53,8 @@ typedef struct node {
     uint8_t produces; /* it is a product, which a group may begin with */
     uint8_t lines;    /* it goes over lines */
     uint8_t has_product; /* of a group: a member is one */
+    uint8_t has_rows;    /* likewise: rows must be whole; a member gives a value per column */
+    uint8_t has_columns;
     uint8_t needed;
     uint8_t alive;
 } node;
@@ -69,7 +71,7 @@ typedef struct graph {
     node *nodes;
     edge *edges;
     uint32_t *writers; /* per slot: the record that wrote it last */
-    uint8_t *barred;        /* records over lines that could not be in a group */
+    uint8_t *barred;        /* records over lines or first dims that could not be in a group */
     uint32_t again;         /* one more was barred: other groups are to be found */
     const uint16_t *wanted; /* the groups that it shall have (tune/kept_plan.h), NULL: the best */
 } graph;
@@ -152,6 +154,23 @@ static int has_one_turn(const burni_launch *launch, burni_turn *turn)
     return fits;
 }
 
+/* Over the last dims or over the first ones. */
+static void look_at_reduction(node *self, const burni_launch *launch, int64_t made, int barred)
+{
+    int64_t taken = burni_operand_numel(&launch->operands[0]);
+    int by_rows = burni_reduces_rows(launch);
+    if (made == 0 || taken / made <= 1 ||
+        (!by_rows && (barred || !burni_reduces_columns(launch)))) {
+        return;
+    }
+    self->positions = taken;
+    self->length = by_rows ? taken / made : made;
+    self->space = by_rows ? BURN_FUSED_ROW : BURN_FUSED_COLUMN;
+    self->has_rows = by_rows != 0;
+    self->has_columns = !by_rows;
+    self->reduces = 1;
+}
+
 static void look_at(graph *g, uint32_t i)
 {
     node *self = &g->nodes[i];
@@ -175,14 +194,9 @@ static void look_at(graph *g, uint32_t i)
         self->positions = made;
         self->length = burni_line_of(launch);
         self->lines = 1;
-    } else if (fuse == BURN_FUSE_REDUCE && made > 0 && burni_reduces_rows(launch)) {
-        int64_t taken = burni_operand_numel(&launch->operands[0]);
-        if (taken / made > 1) {
-            self->positions = taken;
-            self->length = taken / made;
-            self->space = BURN_FUSED_ROW;
-            self->reduces = 1;
-        }
+        self->has_rows = 1;
+    } else if (fuse == BURN_FUSE_REDUCE) {
+        look_at_reduction(self, launch, made, g->barred[i]);
     }
     self->n_operands = launch->n_in + launch->n_out;
 }
@@ -218,7 +232,7 @@ static uint8_t place_in(const graph *g, uint32_t i, uint32_t group)
     const node *self = &g->nodes[i];
     const node *to = &g->nodes[group];
     if (self->reduces) {
-        return same_walk(self, to) ? (uint8_t)BURN_FUSED_ROW : 255;
+        return same_walk(self, to) ? self->space : 255;
     }
     if (self->positions == to->positions) {
         return same_walk(self, to) ? (uint8_t)BURN_FUSED_FULL : 255;
@@ -334,21 +348,32 @@ static void merge(graph *g, uint32_t a, uint32_t b)
     to->positions = head.positions;
     (void)burni_turns_agree(&head.turn, &other->turn, &to->turn);
     to->has_product = head.has_product | other->has_product;
+    to->has_rows = head.has_rows | other->has_rows;
+    to->has_columns = head.has_columns | other->has_columns;
     to->n_members = n_members;
     to->n_operands = n_operands;
     to->last = tail;
 }
 
-/* Is there one order in which the operands of both are read in blocks, within a block a row? */
-static int turns_fit(const graph *g, uint32_t a, uint32_t b)
+/* Why one walk over the positions does not serve both; NULL: it does. */
+static const char *walks_apart(const graph *g, uint32_t a, uint32_t b)
 {
     const node *x = &g->nodes[a];
     const node *y = &g->nodes[b];
     burni_turn turn;
     int64_t length = x->length > 0 ? x->length : y->length;
+    int has_columns = x->has_columns | y->has_columns;
     int has_product = x->has_product | y->has_product;
-    return burni_turns_agree(&x->turn, &y->turn, &turn) && burni_turn_has_rows(&turn, length) &&
-           (turn.inner == 0 || !has_product);
+    if (has_columns && has_product) {
+        return "sums columns, beside a product";
+    }
+    if (has_columns && (x->has_rows | y->has_rows) != 0 && !burni_rows_meet_columns(length)) {
+        return "goes by columns, beside rows that are long";
+    }
+    int agree = burni_turns_agree(&x->turn, &y->turn, &turn) &&
+                burni_turn_has_rows(&turn, length) &&
+                (turn.inner == 0 || !(has_product || has_columns));
+    return agree ? NULL : "reads in another shape or order";
 }
 
 /* Why record i does not join the group of one that made its operand; NULL: it joins, as `space`. */
@@ -372,8 +397,12 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     if (*space == 255 || (!alone && !same_walk(&g->nodes[group], &g->nodes[mine]))) {
         return "goes over another number of elements";
     }
-    if (!groups_fit(g, group, mine, i, *space) || !turns_fit(g, group, mine)) {
+    if (!groups_fit(g, group, mine, i, *space)) {
         return "reads in another shape or order";
+    }
+    const char *apart = walks_apart(g, group, mine);
+    if (apart != NULL) {
+        return apart;
     }
     return would_cycle(g, group, mine) ? "needs what must run in between" : NULL;
 }
@@ -597,13 +626,16 @@ static void add_step(burni_plan *plan, uint32_t record, burni_group *group)
     plan->steps[plan->n_steps++].record = record;
 }
 
-/* The group cannot be: what goes over lines stays out of groups. Is there such a member? */
-static int bar_lines(graph *g, uint32_t group)
+/* The group cannot be: what is per column stays out of groups, or else what goes over lines. Is
+ * there such a member? */
+static int bar_members(graph *g, uint32_t group)
 {
     int found = 0;
     for (uint32_t m = group; m != NONE; m = g->nodes[m].next) {
-        g->barred[m] |= g->nodes[m].lines;
-        found |= g->nodes[m].lines;
+        int is_cause = g->nodes[group].has_columns ? g->nodes[m].space == BURN_FUSED_COLUMN
+                                                   : g->nodes[m].lines;
+        g->barred[m] |= (uint8_t)is_cause;
+        found |= is_cause;
     }
     g->again |= (uint32_t)found;
     return found;
@@ -619,7 +651,7 @@ static void add_steps(graph *g, burni_plan *plan, uint32_t group)
     burni_group *fused = n > 1 ? make_group(g, group, 0, why) : NULL;
     if (n > 1 && fused == NULL) {
         tell_why_not(g, group, why);
-        if (bar_lines(g, group)) {
+        if (bar_members(g, group)) {
             return;
         }
     }

@@ -11,6 +11,11 @@
 
 /* Rows that are longer are walked several times, and a turned operand would be turned each time. */
 enum { LONGEST_TURNED_ROW = 4096 };
+/* Fewer columns are read with strides when they are reduced alone, so they are added in another
+ * order. */
+enum { LEAST_COLUMNS = 8 };
+/* What gathers columns must stay near while whole rows go by. */
+enum { LONGEST_CROSSED_ROW = 1024 };
 
 /* ---- turned operands ------------------------------------------------------------------------- */
 
@@ -61,7 +66,8 @@ int burni_turn_has_rows(const burni_turn *turn, int64_t length)
 
 /* ---- reductions ------------------------------------------------------------------------------ */
 
-int burni_reduces_rows(const burni_launch *launch)
+/* The dims that it goes over, as bits; 0 where it is no reduction of a dense operand. */
+static uint32_t reduced_dims(const burni_launch *launch)
 {
     const burn_attrs_axes *a = launch->attrs;
     const burn_operand *x = &launch->operands[0];
@@ -69,12 +75,29 @@ int burni_reduces_rows(const burni_launch *launch)
         x->layout != BURN_LAYOUT_CONTIGUOUS) {
         return 0;
     }
-    uint32_t seen = 0;
+    uint32_t seen = a->n_axes == 0 ? (1u << x->rank) - 1u : 0;
     for (uint32_t k = 0; k < a->n_axes; k++) {
         int64_t axis = a->axes[k] < 0 ? a->axes[k] + x->rank : a->axes[k];
         seen |= axis >= 0 && axis < x->rank ? 1u << axis : 0;
     }
-    uint32_t n = a->n_axes == 0 ? x->rank : a->n_axes;
-    uint32_t tail = ((1u << n) - 1u) << (x->rank - n);
-    return a->n_axes == 0 || seen == tail;
+    return seen;
+}
+
+int burni_reduces_rows(const burni_launch *launch)
+{
+    uint32_t seen = reduced_dims(launch);
+    uint32_t n = (uint32_t)__builtin_popcount(seen);
+    return seen != 0 && seen == ((1u << n) - 1u) << (launch->operands[0].rank - n);
+}
+
+int burni_reduces_columns(const burni_launch *launch)
+{
+    uint32_t seen = reduced_dims(launch);
+    const burn_operand *z = &launch->operands[launch->n_in];
+    return seen != 0 && (seen & (seen + 1)) == 0 && burni_operand_numel(z) >= LEAST_COLUMNS;
+}
+
+int burni_rows_meet_columns(int64_t length)
+{
+    return length <= LONGEST_CROSSED_ROW;
 }

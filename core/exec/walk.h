@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * walk.h - in which order operands lie, as far as the planner asks (plan.c).
+ * walk.h - in which order operands lie and are reduced, as far as the planner asks (plan.c).
  *
  * A pass goes over positions in row-major order. An operand that is dense along another axis than
  * the last one is turned: a pass reads it by blocks, which only work when all turned operands of
@@ -24,7 +24,11 @@ int burni_turns_agree(const burni_turn *a, const burni_turn *b, burni_turn *out)
 /* Can rows of that length (0: there are none) be walked by its blocks? */
 int burni_turn_has_rows(const burni_turn *turn, int64_t length);
 
-/* Is it a reduction over the last dims of a dense operand? */
+/* Is it a reduction over the last dims of a dense operand? Over the first ones, with enough
+ * left? */
 int burni_reduces_rows(const burni_launch *launch);
+int burni_reduces_columns(const burni_launch *launch);
+/* Can values per row and per column be had in one pass over rows of that length? */
+int burni_rows_meet_columns(int64_t length);
 
 #endif /* BURN_CORE_EXEC_WALK_H */

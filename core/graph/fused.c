@@ -31,7 +31,7 @@ typedef struct check {
     burn_err *err;
 } check;
 
-static const char *const space_names[] = {"full", "row", "one", "whole"};
+static const char *const space_names[] = {"full", "row", "one", "whole", "column"};
 
 static int32_t wrong(const check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -239,12 +239,14 @@ static int32_t check_op(const check *c, uint32_t s, const burni_op **out)
         return wrong(c, "step %u (%s): %u operands; %u expected", s, d->name, step->n_args,
                      d->n_in);
     }
-    if (step->zero != 0 || step->space > BURN_FUSED_ROW || burn_dtype_size(step->dtype) == 0) {
+    int is_space = step->space <= BURN_FUSED_ROW || step->space == BURN_FUSED_COLUMN;
+    if (step->zero != 0 || !is_space || burn_dtype_size(step->dtype) == 0) {
         return wrong(c, "step %u (%s): space %u, dtype %u, padding %u are not possible", s, d->name,
                      step->space, step->dtype, step->zero);
     }
-    if (step->space == BURN_FUSED_ROW && c->p->row_input == BURN_FUSED_NONE) {
-        return wrong(c, "step %u (%s): per row, but no input is the length of a row", s, d->name);
+    if (step->space != BURN_FUSED_FULL && c->p->row_input == BURN_FUSED_NONE) {
+        return wrong(c, "step %u (%s): per %s, but no input is the length of a row", s, d->name,
+                     space_names[step->space]);
     }
     *out = op;
     return BURN_OK;
@@ -267,6 +269,11 @@ static int32_t check_arg(const check *c, uint32_t s, const burni_op *op, uint32_
     }
     value x = value_at(c->p, v);
     int whole = op->def.fuse == BURN_FUSE_EPILOGUE_HOST || burni_fused_takes_line(step, i);
+    if (x.space == BURN_FUSED_COLUMN) {
+        return wrong(c, "step %u (%s): operand %s is per column, which is known behind the last "
+                        "row; it can only be given out",
+                     s, name, role->name);
+    }
     if (whole != (x.space == BURN_FUSED_WHOLE)) {
         return wrong(c, "step %u (%s): operand %s is %s; %s", s, name, role->name,
                      space_names[x.space],
@@ -354,9 +361,14 @@ static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
     if (op->def.fuse == BURN_FUSE_LINES) {
         return check_lines(c, s, op);
     }
-    if (reduces && step->space != BURN_FUSED_ROW) {
-        return wrong(c, "step %u (%s): a reduction gives one value per row, not %s", s,
+    if (reduces && step->space == BURN_FUSED_FULL) {
+        return wrong(c, "step %u (%s): a reduction gives one value per row or column, not %s", s,
                      op->def.name, space_names[step->space]);
+    }
+    if (step->space == BURN_FUSED_COLUMN &&
+        (!reduces || c->p->head.revision < BURN_FUSED_VERSION_COLUMN)) {
+        return wrong(c, "step %u (%s): per column, which only a reduction gives, in version %d", s,
+                     op->def.name, BURN_FUSED_VERSION_COLUMN);
     }
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         uint16_t v = step->args[i];
@@ -445,11 +457,11 @@ static int32_t check_attrs(check *c, uint32_t s, const burni_op *op)
         burn_attrs_axes given;
         burn_attrs_axes axes;
         memcpy(&given, c->bytes + step->attrs_offset, sizeof(given));
-        burni_fused_row_axes(&axes, given.correction);
+        burni_fused_axes(&axes, step->space, given.correction);
         if (memcmp(&axes, &given, sizeof(axes)) != 0) {
-            rc = wrong(c, "step %u (%s): reduces other axes than a row: n_axes 1, axes {1}, "
+            rc = wrong(c, "step %u (%s): reduces other axes than a %s: n_axes 1, axes {%d}, "
                           "keepdims 1 are possible",
-                       s, d->name);
+                       s, d->name, space_names[step->space], (int)axes.axes[0]);
         }
     }
     if (rc == BURN_OK && d->fuse == BURN_FUSE_LINES) {
@@ -554,6 +566,22 @@ static int32_t check_steps(check *c)
     return rc;
 }
 
+/* What no step takes is there for somebody outside. */
+static int32_t check_columns(check *c)
+{
+    const burn_fused_program *p = c->p;
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        int is_given = burn_fused_steps(p)[s].space != BURN_FUSED_COLUMN;
+        for (uint32_t j = 0; j < p->n_out; j++) {
+            is_given |= burn_fused_outputs(p)[j] == p->n_in + s;
+        }
+        if (!is_given) {
+            return wrong(c, "step %u is per column and not given out", s);
+        }
+    }
+    return BURN_OK;
+}
+
 static int32_t check_outputs(check *c)
 {
     const burn_fused_program *p = c->p;
@@ -574,6 +602,7 @@ static int32_t check_outputs(check *c)
 
 static int32_t (*const rules[])(check *c) = {
     check_head, check_counts, check_sections, check_inputs, check_steps, check_outputs,
+    check_columns,
 };
 
 int32_t burn_fused_check(const void *bytes, size_t size, burn_err *err)

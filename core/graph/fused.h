@@ -54,8 +54,9 @@ uint16_t burni_fused_add_output(burni_fused_builder *b, uint16_t value);
 /* The input (an immediate i64) that is the length of a row. */
 void burni_fused_set_row_input(burni_fused_builder *b, uint16_t input);
 
-/* The attributes of a reduction step: over the positions of a row, with their dim kept. */
-void burni_fused_row_axes(burn_attrs_axes *out, int64_t correction);
+/* The attributes of a reduction step that gives values of that space: over the positions of a row,
+ * or over the rows (COLUMN), with their dim kept. */
+void burni_fused_axes(burn_attrs_axes *out, uint8_t space, int64_t correction);
 
 /* Is it an op whose steps of a program are of that kind (BURN_FUSE_*)? */
 int burni_fused_takes(const struct burni_op *op, uint32_t fuse);

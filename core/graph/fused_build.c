@@ -127,12 +127,12 @@ uint16_t burni_fused_add_output(burni_fused_builder *b, uint16_t value)
     return b->n_out++;
 }
 
-void burni_fused_row_axes(burn_attrs_axes *out, int64_t correction)
+void burni_fused_axes(burn_attrs_axes *out, uint8_t space, int64_t correction)
 {
     burn_attrs_init(out, (uint32_t)sizeof(*out));
     out->n_axes = 1;
     out->keepdims = 1;
-    out->axes[0] = 1;
+    out->axes[0] = space == BURN_FUSED_COLUMN ? 0 : 1;
     out->correction = correction;
 }
 
@@ -194,6 +194,9 @@ static uint32_t version_of(const burni_fused_builder *b)
         const burni_op *op = burni_op_find(b->steps[s].op);
         if (op != NULL && op->def.fuse == BURN_FUSE_LINES) {
             version = BURN_FUSED_VERSION_LINES;
+        }
+        if (b->steps[s].space == BURN_FUSED_COLUMN) {
+            version = BURN_FUSED_VERSION_COLUMN;
         }
     }
     return version;

@@ -200,8 +200,8 @@ void burni_fused_inner(const burni_fused_frame *f, uint8_t space, burn_meta *out
         memcpy(out->dims, f->full->dims, f->full->rank * sizeof(out->dims[0]));
     } else if (space != BURN_FUSED_ONE) {
         out->rank = 2;
-        out->dims[0] = f->rows;
-        out->dims[1] = space == BURN_FUSED_FULL ? f->length : 1;
+        out->dims[0] = space == BURN_FUSED_COLUMN ? 1 : f->rows;
+        out->dims[1] = space == BURN_FUSED_ROW ? 1 : f->length;
     }
 }
 
@@ -216,6 +216,9 @@ void burni_fused_outer(const burni_fused_frame *f, uint8_t space, burn_meta *out
         if (last) {
             memcpy(out->dims, f->full->dims, out->rank * sizeof(out->dims[0]));
         }
+    } else if (space == BURN_FUSED_COLUMN) {
+        out->rank = 1;
+        out->dims[0] = f->length;
     } else {
         out->rank = (uint8_t)rank;
         memcpy(out->dims, f->full->dims, rank * sizeof(out->dims[0]));

@@ -11,11 +11,12 @@
 #include <burn/build.h>
 #include <string.h>
 
-#define NONE BURN_FUSED_NONE
-#define FULL  BURN_FUSED_FULL
-#define ROW   BURN_FUSED_ROW
-#define ONE   BURN_FUSED_ONE
-#define WHOLE BURN_FUSED_WHOLE
+#define NONE   BURN_FUSED_NONE
+#define FULL   BURN_FUSED_FULL
+#define ROW    BURN_FUSED_ROW
+#define ONE    BURN_FUSED_ONE
+#define WHOLE  BURN_FUSED_WHOLE
+#define COLUMN BURN_FUSED_COLUMN
 
 enum { MAX_IN = 5, MAX_STEPS = 7, MAX_OUTPUTS = 3 };
 
@@ -253,6 +254,27 @@ static const row table[] = {
     {"a scale that is no line", 0.0, 0, 1, 3, 1, 1, {3},
      {TENSOR(F32, FULL, 2, 4, 5), NUMBER(I64, 5.0), TENSOR(F32, FULL, 2, 4, 5)},
      {STEP3(LAYER_NORM, F32, FULL, 0, 2, NONE)}, BURN_E_FORMAT, BURN_FUSED_VERSION_LINES},
+    {"sums of columns beside their values", 16.0, 0, 1, 2, 2, 2, {2, 3},
+     {TENSOR(F32, FULL, 2, 5, 9), NUMBER(I64, 9.0)},
+     {STEP1(ABS, F32, FULL, 0), STEP1(SUM, F32, COLUMN, 2)}, 0, 3},
+    {"columns of several rows at once, f64", 16.0, 1, 1, 2, 2, 1, {3},
+     {TENSOR(F64, FULL, 3, 3, 2, 4), NUMBER(I64, 4.0)},
+     {STEP1(TANH, F64, FULL, 0), STEP1(MEAN, F64, COLUMN, 2)}, 0, 3},
+    {"sums of columns of halves", 8.0, 0, 1, 2, 2, 2, {2, 3},
+     {TENSOR(F16, FULL, 2, 70, 17), NUMBER(I64, 17.0)},
+     {STEP1(NEG, F16, FULL, 0), STEP1(SUM, F16, COLUMN, 2)}, 0, 3},
+    {"sums of columns in blocks", 512.0, 0, 1, 2, 2, 1, {3},
+     {TENSOR(F32, FULL, 2, 900, 33), NUMBER(I64, 33.0)},
+     {STEP1(ABS, F32, FULL, 0), STEP1(SUM, F32, COLUMN, 2)}, 0, 3},
+    {"columns of no rows", 0.0, 0, 1, 2, 2, 2, {2, 3},
+     {TENSOR(F32, FULL, 2, 0, 9), NUMBER(I64, 9.0)},
+     {STEP1(ABS, F32, FULL, 0), STEP1(SUM, F32, COLUMN, 2)}, 0, 3},
+    {"a column that a step takes", 0.0, 0, 1, 2, 2, 2, {2, 3},
+     {TENSOR(F32, FULL, 2, 5, 9), NUMBER(I64, 9.0)},
+     {STEP1(SUM, F32, COLUMN, 0), STEP2(ADD, F32, FULL, 0, 2)}, BURN_E_FORMAT, 3},
+    {"a column in version 2", 0.0, 0, 1, 2, 2, 2, {2, 3},
+     {TENSOR(F32, FULL, 2, 5, 9), NUMBER(I64, 9.0)},
+     {STEP1(ABS, F32, FULL, 0), STEP1(SUM, F32, COLUMN, 2)}, BURN_E_FORMAT, 2},
     {"a product that is not first", 0.0, 0, NONE, 2, 2, 1, {3},
      {TENSOR(F32, FULL, 2, 4, 4), TENSOR(F32, FULL, 2, 4, 4)},
      {STEP1(NEG, F32, FULL, 0), STEP2(MATMUL, F32, FULL, 2, 1)}, BURN_E_FORMAT, 2},
@@ -307,7 +329,7 @@ static uint32_t step_attrs(const step *s, void *out)
         burn_attrs_init(a, (uint32_t)sizeof(*a));
         a->n_axes = 1;
         a->keepdims = 1;
-        a->axes[0] = 1;
+        a->axes[0] = s->space == COLUMN ? 0 : 1;
         return (uint32_t)sizeof(*a);
     }
     if (s->op == BURN_OP_CONV2D) {

@@ -28,6 +28,7 @@ enum {
     FLEX_FUSED_STEPS = 384,
     FLEX_FUSED_ROW_SLOTS = 64,
     FLEX_FUSED_FOLDS = 8,
+    FLEX_FUSED_COLUMNS = 4,
     FLEX_FUSED_PASSES = 8
 };
 
@@ -125,6 +126,14 @@ typedef struct flex_fused_fold {
     uint8_t zero;
 } flex_fused_fold;
 
+/* A reduction over the rows (fused_columns.h). */
+typedef struct flex_fused_column {
+    uint16_t value; /* its result's, which lies nowhere but in the output */
+    uint16_t out;   /* which output */
+    uint8_t kind;   /* FLEX_R_* */
+    uint8_t zero[3];
+} flex_fused_column;
+
 /* A link of a strand (strand.h), with the value that it needs. */
 typedef struct flex_fused_link {
     flex_link_fn run;
@@ -157,6 +166,7 @@ struct flex_fused {
     uint16_t n_walk;
     uint16_t n_strands;
     uint16_t n_folds;
+    uint16_t n_columns;
     uint16_t n_slots;
     uint16_t n_row_slots;
     uint16_t n_one_slots;
@@ -170,6 +180,7 @@ struct flex_fused {
     uint8_t has_lines;  /* tiles are whole rows, however long */
     uint8_t stops;      /* a step may have no answer */
     uint8_t scratch;    /* the product lies in the workspace */
+    uint8_t has_rows;   /* rows must be whole: there is a value per row, or lines */
     uint32_t in_place_mask;
     uint32_t grain;
     uint32_t tile; /* elements of one that need not hold whole rows */
@@ -190,6 +201,7 @@ struct flex_fused {
     uint8_t hot;              /* the rest of the program follows it piece by piece */
     uint8_t passes_on;        /* and it never lies anywhere as a whole */
     uint64_t workspace_bytes;
+    flex_fused_column columns[FLEX_FUSED_COLUMNS];
 };
 
 /* Compiles the program of a call for its dtypes, layouts and ranks; one that begins with a product
@@ -215,6 +227,7 @@ int flex_fused_load(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_store(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_reduce(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_lines(const flex_fused_step *step, flex_fused_tile *tile);
+int flex_fused_reduce_columns(const flex_fused_step *step, flex_fused_tile *tile);
 int flex_fused_run_strand(const flex_fused_step *step, flex_fused_tile *tile);
 
 /* Fills `walk`, which has room for the steps that are not over ONE values, `strands`, for half as

@@ -12,6 +12,7 @@
 #include "cast.h"
 #include "fused_producer.h"
 #include "pointwise.h"
+#include "reduce_columns.h"
 #include "tiles.h"
 
 #include <string.h>
@@ -410,6 +411,28 @@ static void share_sums(draft *d, flex_fused_fold *f)
     }
 }
 
+/* Over the rows. The single op goes by columns where elements are f32. */
+static uint16_t make_column(draft *d, const burn_fused_step *step, const reduce_kind *kind)
+{
+    uint16_t v = step->args[0];
+    int is_dense = v >= d->program->n_in || flex_in(d->call, v)->layout == BURN_LAYOUT_CONTIGUOUS;
+    if (!is_dense || d->product != NULL || d->n_columns == FLEX_FUSED_COLUMNS ||
+        flex_column_lines(kind->kind, 1) == 0 || step->dtype != BURN_F32) {
+        (void)fail(d, "a reduction over first dims that is no sum or extreme of f32, or too many");
+        return 0;
+    }
+    uint16_t x = value_of(d, v);
+    uint16_t out = new_value(d, step->dtype, BURN_FUSED_COLUMN);
+    flex_fused_step *s = new_step(d, out);
+    s->exec = flex_fused_reduce_columns;
+    s->space = BURN_FUSED_FULL;
+    s->in[0] = x;
+    s->n_in = 1;
+    s->index = d->n_columns;
+    d->columns[d->n_columns++] = (flex_fused_column){out, 0, kind->kind, {0}};
+    return out;
+}
+
 static uint16_t make_reduce(draft *d, const burn_fused_step *step, const reduce_kind *kind,
                             const void *attrs)
 {
@@ -589,7 +612,9 @@ static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
         d->reg[value] = compilers[m.map->kind](d, &m);
         d->weight += FLEX_GRAIN / m.map->grain;
     } else if (step->op < FLEX_COUNT(reduce_kinds) && reduce_kinds[step->op].known) {
-        d->reg[value] = make_reduce(d, step, &reduce_kinds[step->op], m.attrs);
+        const reduce_kind *kind = &reduce_kinds[step->op];
+        d->reg[value] = step->space == BURN_FUSED_COLUMN ? make_column(d, step, kind)
+                                                         : make_reduce(d, step, kind, m.attrs);
         d->weight++;
     } else if (flex_random_of(step->op) != NULL) {
         d->reg[value] = make_random(d, step, flex_random_of(step->op));
@@ -639,6 +664,9 @@ static int compile_all(draft *d)
     for (uint16_t j = 0; j < p->n_out && !d->failed; j++) {
         d->outs[j].value = value_of(d, burn_fused_outputs(p)[j]);
         d->outs[j].space = d->values[d->outs[j].value].space;
+        for (uint32_t k = 0; k < d->n_columns; k++) {
+            d->columns[k].out = d->columns[k].value == d->outs[j].value ? j : d->columns[k].out;
+        }
     }
     return !d->failed;
 }

@@ -21,6 +21,7 @@ typedef struct draft {
     uint16_t n_steps;
     uint16_t n_ones;
     uint16_t n_folds;
+    uint16_t n_columns;
     uint16_t operand_full;
     uint16_t cut;
     uint8_t failed;
@@ -38,6 +39,7 @@ typedef struct draft {
     flex_fused_step ones[DRAFT_STEPS];
     flex_fused_step scrap; /* written to when there is no room */
     flex_fused_fold folds[FLEX_FUSED_FOLDS];
+    flex_fused_column columns[FLEX_FUSED_COLUMNS];
     flex_fused_out outs[BURN_MAX_OPERANDS];
     uint16_t reg[BURN_MAX_OPERANDS + BURN_FUSED_MAX_STEPS];
     uint16_t wide[FLEX_FUSED_VALUES];

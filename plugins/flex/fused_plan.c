@@ -78,14 +78,18 @@ static void insert_stores(draft *d)
     for (uint32_t i = 0; i < FLEX_FUSED_OPERANDS; i++) {
         reads = last[i] > reads ? last[i] : reads;
     }
+    uint16_t n_stores = 0;
     for (uint16_t j = 0; j < d->call->n_out; j++) {
         after[j] = defined_at(d, d->outs[j].value);
+        n_stores += d->outs[j].space != BURN_FUSED_COLUMN;
         if (d->outs[j].space == BURN_FUSED_FULL && after[j] < reads) {
             after[j] = reads;
+        } else if (d->outs[j].space == BURN_FUSED_COLUMN) {
+            after[j] = FLEX_FUSED_STEPS; /* it is written when all tiles have run */
         }
     }
     flex_fused_step *steps = d->steps;
-    uint16_t to = (uint16_t)(d->n_steps + d->call->n_out);
+    uint16_t to = (uint16_t)(d->n_steps + n_stores);
     /* Copies of operands only: there is nothing to stand behind. */
     for (uint16_t j = 0; j < d->call->n_out && d->n_steps == 0; j++) {
         steps[j] = store_of(d, j);
@@ -99,7 +103,7 @@ static void insert_stores(draft *d)
         }
         steps[--to] = steps[s];
     }
-    d->n_steps = (uint16_t)(d->n_steps + d->call->n_out);
+    d->n_steps = (uint16_t)(d->n_steps + n_stores);
 }
 
 /* A result that a loop makes can be made where it belongs. */
@@ -237,6 +241,9 @@ static void place_result(draft *d, buffers *b, uint16_t s)
         out->slot = b->n_rows++;
         return;
     }
+    if (out->space == BURN_FUSED_COLUMN) {
+        return;
+    }
     b->size = out->size > b->size ? out->size : b->size;
     from = dying(d, b, s);
     if (from != NONE) {
@@ -360,7 +367,8 @@ static void list_places(const draft *d, flex_fused *f, flex_fused_place *places)
         for (uint16_t v = 0; v < d->n_values; v++) {
             const flex_fused_value *value = &f->values[v];
             int is_made = d->product != NULL && v == d->reg[d->call->n_in];
-            if (group_of(value) == group && !is_made) {
+            int is_placed = !is_made && value->space != BURN_FUSED_COLUMN;
+            if (group_of(value) == group && is_placed) {
                 flex_fused_place p = {v, value->slot, value->space == BURN_FUSED_ROW, {0}};
                 places[n++] = p;
             }
@@ -473,6 +481,12 @@ const flex_fused *flex_fused_plan(draft *d)
     f->n_out = (uint16_t)d->call->n_out;
     f->n_values = d->n_values;
     f->n_folds = d->n_folds;
+    f->n_columns = d->n_columns;
+    memcpy(f->columns, d->columns, sizeof(f->columns));
+    f->has_rows = d->has_lines;
+    for (uint16_t v = 0; v < d->n_values; v++) {
+        f->has_rows |= d->values[v].space == BURN_FUSED_ROW;
+    }
     f->n_slots = b.n_full;
     f->n_row_slots = b.n_rows;
     f->n_one_slots = b.n_ones;

@@ -10,6 +10,7 @@
  */
 #include "fused_tile.h"
 
+#include "fused_columns.h"
 #include "fused_producer.h"
 #include "fused_turn.h"
 #include "stream.h"
@@ -668,15 +669,22 @@ static int32_t run_all(flex_fused_job *job, const burn_call *call, const flex_pr
     if (job->n_turned > 0 && !in_blocks) {
         return flex_fail(call->err, BURN_E_UNSUPPORTED,
                          "fused: a large transposed operand beside %s",
-                         job->turn_mixed     ? "one transposed otherwise"
+                         job->turn_mixed      ? "one transposed otherwise"
                          : f->product != NULL ? "a product"
-                                              : "rows of another length");
+                                              : "rows of another length, or columns");
+    }
+    if (f->n_columns > 0 && !flex_fused_choose_strips(job)) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED,
+                         "fused: %llu columns, which are too few, or too many beside rows",
+                         (unsigned long long)job->length);
     }
     int32_t rc = f->product != NULL ? run_product(job, p, !rows_fit) : BURN_OK;
     if (rc != BURN_OK) {
         return rc;
     }
-    if (!rows_fit) {
+    if (f->n_columns > 0) {
+        flex_fused_run_columns(job);
+    } else if (!rows_fit) {
         run_long_rows(job);
     } else if (in_blocks) {
         flex_fused_run_turned(job);
@@ -729,7 +737,9 @@ int32_t flex_fused_run(const flex_fused *program, const burn_call *call)
         return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: rows of no length");
     }
     if (job.n == 0) {
-        return BURN_OK;
+        return program->n_columns == 0
+                   ? BURN_OK
+                   : flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: columns of no rows");
     }
     if (is_small(&job)) {
         find_direct(&job);

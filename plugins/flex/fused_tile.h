@@ -10,6 +10,7 @@
 #define BURN_PLUGINS_FLEX_FUSED_TILE_H
 
 #include "fused.h"
+#include "reduce_columns.h"
 
 #include <stdatomic.h>
 
@@ -41,7 +42,8 @@ typedef struct flex_fused_job {
     uint8_t by_step; /* long rows: no strand runs, so inner values are needed */
     uint8_t turn_mixed; /* operands are turned in different ways */
     uint8_t turn_large; /* one of them is large */
-    uint8_t zero[2];
+    uint8_t by_group; /* values per column: blocks are the groups of one sum */
+    uint8_t zero;
     uint32_t n_turned;
     uint32_t zero_2;
     /* Of turned operands: elements of the dense axis, positions from one to the next, and the lines
@@ -50,6 +52,12 @@ typedef struct flex_fused_job {
     uint64_t turn_inner;
     uint64_t turn_lines;
     uint64_t turn_width;
+    /* Of values per column: columns of a strip, rows of a block, and where the results of blocks
+     * gather, or the results. */
+    uint64_t strip;
+    uint64_t per_block;
+    uint64_t per_task; /* blocks */
+    float *gathered[FLEX_FUSED_COLUMNS];
     /* From here on filled as far as needed. */
     char *data[FLEX_FUSED_OPERANDS];
     const burn_operand *operands[FLEX_FUSED_OPERANDS];
@@ -66,6 +74,9 @@ struct flex_fused_tile {
     int64_t row; /* first row */
     uint64_t n_rows;
     uint64_t length;
+    flex_column_acc *columns; /* one per value per column */
+    uint64_t column;  /* of a strip: that of the tile's first element */
+    uint64_t per_row; /* elements of each row in the tile: all of a strip's, or one row's */
     flex_acc *accs; /* where reductions of long rows gather; NULL: rows are whole */
     char *full;     /* the buffers of FULL values */
     char *panels;   /* of turned operands; NULL: none is filled */

@@ -131,7 +131,7 @@ static int choose_block(flex_fused_job *job)
 
 int flex_fused_in_blocks(flex_fused_job *job, int rows_fit)
 {
-    int fits = rows_fit && !job->turn_mixed && job->f->product == NULL &&
+    int fits = rows_fit && !job->turn_mixed && job->f->product == NULL && job->f->n_columns == 0 &&
                (job->length == 0 || job->turn_inner % job->length == 0) && choose_block(job);
     if (!fits && !job->turn_large) {
         job->n_turned = 0;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* A strip is wide, since memory likes long runs; its accumulators still fit the first cache. */
-enum { WIDTH = 1024, GROUP = 64, LEVELS = 32, MAX_BLOCKS = 64 };
+enum { WIDTH = 1024, GROUP = FLEX_COLUMNS_GROUP, LEVELS = 32, MAX_BLOCKS = 64 };
 
 /* Rows first .. first + n - 1 of a strip, by their offsets. */
 typedef struct row_walk {
@@ -44,61 +44,134 @@ static int64_t walk_next(row_walk *w)
     return at;
 }
 
-/* Pairwise: level k holds the sum of 2^k groups; equal levels meet at once. */
-typedef struct pairs {
-    float level[LEVELS][WIDTH];
-    uint64_t filled;
-} pairs;
+/* ---- accumulators ---------------------------------------------------------------------------- */
 
-static void pairs_add(pairs *p, float *group, int64_t n)
+/* Line 0 gathers a group of rows; behind it, level k holds the sum of 2^k groups, and equal levels
+ * meet at once. Extremes have one line. */
+uint32_t flex_column_lines(uint32_t kind, int64_t rows)
 {
+    uint32_t lines = 2;
+    if (kind == FLEX_R_MAX || kind == FLEX_R_MIN) {
+        return 1;
+    }
+    for (int64_t groups = (rows + GROUP - 1) / GROUP; groups > 1; groups /= 2) {
+        lines++;
+    }
+    return kind == FLEX_R_SUM ? lines : 0;
+}
+
+void flex_column_start(flex_column_acc *acc, uint32_t kind, int64_t columns, float *memory)
+{
+    acc->kind = kind;
+    acc->zero = 0;
+    acc->columns = columns;
+    acc->rows = 0;
+    acc->filled = 0;
+    acc->memory = memory;
+    memset(memory, 0, (size_t)columns * sizeof(float));
+}
+
+void flex_column_add(flex_column_acc *acc, int64_t column, const float *x, int64_t n)
+{
+    const flex_reduce_table *t = flex_isa_kernels->reduce;
+    float *at = acc->memory + column;
+    if (acc->kind == FLEX_R_SUM) {
+        t->add_rows(at, x, (uint64_t)n);
+    } else if (acc->rows == 0) {
+        memcpy(at, x, (size_t)n * sizeof(float));
+    } else if (acc->kind == FLEX_R_MAX) {
+        t->max_rows(at, x, (uint64_t)n);
+    } else {
+        t->min_rows(at, x, (uint64_t)n);
+    }
+}
+
+/* The group becomes level 0, and meets what is there. */
+static void end_group(flex_column_acc *acc)
+{
+    const flex_reduce_table *t = flex_isa_kernels->reduce;
+    float *level = acc->memory + acc->columns;
     uint32_t k = 0;
-    while ((p->filled >> k & 1u) != 0) {
-        flex_isa_kernels->reduce->add_rows(group, p->level[k], (uint64_t)n);
-        p->filled &= ~(UINT64_C(1) << k);
-        k++;
+    for (; (acc->filled >> k & 1u) != 0; k++) {
+        t->add_rows(acc->memory, level, (uint64_t)acc->columns);
+        acc->filled &= ~(UINT64_C(1) << k);
+        level += acc->columns;
     }
-    memcpy(p->level[k], group, (size_t)n * sizeof(float));
-    p->filled |= UINT64_C(1) << k;
+    memcpy(level, acc->memory, (size_t)acc->columns * sizeof(float));
+    acc->filled |= UINT64_C(1) << k;
+    memset(acc->memory, 0, (size_t)acc->columns * sizeof(float));
 }
 
-static void sum_rows(const flex_columns *c, const float *x, int64_t first, int64_t n_rows,
-                     int64_t n, float *out)
+void flex_column_end_row(flex_column_acc *acc)
 {
-    pairs p;
-    row_walk w;
-    p.filled = 0;
-    walk_start(&w, c, first);
-    for (int64_t r = 0; r < n_rows; r += GROUP) {
-        float group[WIDTH] = {0};
-        int64_t rows = n_rows - r < GROUP ? n_rows - r : GROUP;
-        for (int64_t k = 0; k < rows; k++) {
-            flex_isa_kernels->reduce->add_rows(group, x + walk_next(&w), (uint64_t)n);
-        }
-        pairs_add(&p, group, n);
-    }
-    memset(out, 0, (size_t)n * sizeof(float));
-    for (uint32_t k = 0; k < LEVELS; k++) {
-        if ((p.filled >> k & 1u) != 0) {
-            flex_isa_kernels->reduce->add_rows(out, p.level[k], (uint64_t)n);
-        }
+    acc->rows++;
+    if (acc->kind == FLEX_R_SUM && acc->rows % GROUP == 0) {
+        end_group(acc);
     }
 }
 
-static void extreme_rows(const flex_columns *c, const float *x, int64_t first, int64_t n_rows,
-                         int64_t n, float *out)
+void flex_column_finish(flex_column_acc *acc, float *out)
 {
-    row_walk w;
-    walk_start(&w, c, first);
-    memcpy(out, x + walk_next(&w), (size_t)n * sizeof(float));
-    for (int64_t r = 1; r < n_rows; r++) {
-        const float *row = x + walk_next(&w);
-        if (c->kind == FLEX_R_MAX) {
-            flex_isa_kernels->reduce->max_rows(out, row, (uint64_t)n);
-        } else {
-            flex_isa_kernels->reduce->min_rows(out, row, (uint64_t)n);
+    const size_t bytes = (size_t)acc->columns * sizeof(float);
+    if (acc->kind != FLEX_R_SUM) {
+        memcpy(out, acc->memory, bytes);
+        return;
+    }
+    if (acc->rows % GROUP != 0) {
+        end_group(acc);
+    }
+    memset(out, 0, bytes);
+    for (uint32_t k = 0; acc->filled >> k != 0; k++) {
+        if ((acc->filled >> k & 1u) != 0) {
+            flex_isa_kernels->reduce->add_rows(out, acc->memory + (k + 1) * acc->columns,
+                                               (uint64_t)acc->columns);
         }
     }
+}
+
+int64_t flex_columns_per_block(int64_t rows, int64_t columns)
+{
+    int64_t blocks = rows * columns / FLEX_GRAIN;
+    blocks = blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS;
+    blocks = blocks < FLEX_COLUMNS_ROOM / columns ? blocks : FLEX_COLUMNS_ROOM / columns;
+    return blocks > 1 ? (rows + blocks - 1) / blocks : rows;
+}
+
+void flex_columns_fold(uint32_t kind, const float *x, int64_t rows, int64_t columns, int are_groups,
+                       float *out)
+{
+    float memory[(LEVELS + 1) * WIDTH];
+    for (int64_t at = 0; at < columns; at += WIDTH) {
+        flex_column_acc acc;
+        int64_t n = columns - at < WIDTH ? columns - at : WIDTH;
+        flex_column_start(&acc, kind, n, memory);
+        for (int64_t r = 0; r < rows; r++) {
+            flex_column_add(&acc, 0, x + r * columns + at, n);
+            if (are_groups && kind == FLEX_R_SUM) {
+                end_group(&acc);
+            } else {
+                flex_column_end_row(&acc);
+            }
+        }
+        flex_column_finish(&acc, out + at);
+    }
+}
+
+/* ---- single reductions ----------------------------------------------------------------------- */
+
+static void gather_rows(const flex_columns *c, const float *x, int64_t first, int64_t n_rows,
+                        int64_t n, float *out)
+{
+    float memory[(LEVELS + 1) * WIDTH];
+    flex_column_acc acc;
+    row_walk w;
+    walk_start(&w, c, first);
+    flex_column_start(&acc, c->kind, n, memory);
+    for (int64_t r = 0; r < n_rows; r++) {
+        flex_column_add(&acc, 0, x + walk_next(&w), n);
+        flex_column_end_row(&acc);
+    }
+    flex_column_finish(&acc, out);
 }
 
 static void mean_and_var(const flex_columns *c, const float *x, int64_t n, float *out)
@@ -138,10 +211,8 @@ typedef struct column_job {
 static void rows_of_kind(const flex_columns *c, const float *x, int64_t first, int64_t rows,
                          int64_t n, float *out)
 {
-    if (c->kind == FLEX_R_SUM) {
-        sum_rows(c, x, first, rows, n, out);
-    } else if (c->kind == FLEX_R_MAX || c->kind == FLEX_R_MIN) {
-        extreme_rows(c, x, first, rows, n, out);
+    if (flex_column_lines(c->kind, rows) > 0) {
+        gather_rows(c, x, first, rows, n, out);
     } else {
         mean_and_var(c, x, n, out);
     }
@@ -167,8 +238,7 @@ static void column_task(void *ctx, uint32_t task)
 
 int flex_reduce_columns(const flex_columns *c)
 {
-    enum { ROOM = 8192 };
-    float partial[ROOM];
+    float partial[FLEX_COLUMNS_ROOM];
     if (c->kind != FLEX_R_SUM && c->kind != FLEX_R_MAX && c->kind != FLEX_R_MIN &&
         c->kind != FLEX_R_MEAN && c->kind != FLEX_R_SQUARES) {
         return 0;
@@ -176,25 +246,14 @@ int flex_reduce_columns(const flex_columns *c)
     int64_t outer = flex_product(c->outer_rank, c->outer_dims);
     column_job job = {c, (c->columns + WIDTH - 1) / WIDTH, 1, c->n_red, NULL};
     int64_t tasks = outer * job.strips;
-    int splits = c->kind == FLEX_R_SUM || c->kind == FLEX_R_MAX || c->kind == FLEX_R_MIN;
-    int64_t blocks = c->n_red * c->columns / FLEX_GRAIN;
-    blocks = blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS;
-    blocks = blocks < ROOM / c->columns ? blocks : ROOM / c->columns;
-    if (splits && outer == 1 && blocks > 1) {
-        job.per_block = (c->n_red + blocks - 1) / blocks;
+    if (flex_column_lines(c->kind, c->n_red) > 0 && outer == 1) {
+        job.per_block = flex_columns_per_block(c->n_red, c->columns);
+    }
+    if (job.per_block < c->n_red) {
         job.blocks = (c->n_red + job.per_block - 1) / job.per_block;
         job.partial = partial;
         flex_parallel((uint32_t)(job.blocks * job.strips), column_task, &job);
-        flex_columns last = *c;
-        last.x = partial;
-        last.red_rank = 1;
-        last.red_dims[0] = job.blocks;
-        last.red_strides[0] = c->columns;
-        last.n_red = job.blocks;
-        job = (column_job){&last, job.strips, 1, job.blocks, NULL};
-        for (int64_t s = 0; s < job.strips; s++) {
-            column_task(&job, (uint32_t)s);
-        }
+        flex_columns_fold(c->kind, partial, job.blocks, c->columns, 0, c->out);
         return 1;
     }
     if (tasks >= (int64_t)UINT32_MAX) {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * reduce_columns.h - f32 reductions over outer axes, many neighbouring outputs at once; cumsum.
+ *
+ * What gathers a strip of columns is an accumulator that rows are given to one by one, so that
+ * fused programs, which make the rows, add in the same order: flex_columns_per_block rows in one,
+ * then flex_columns_fold over what the blocks gave. How columns are cut into strips is no matter.
  */
 #ifndef BURN_PLUGINS_FLEX_REDUCE_COLUMNS_H
 #define BURN_PLUGINS_FLEX_REDUCE_COLUMNS_H
@@ -25,6 +29,35 @@ typedef struct flex_columns {
 
 /* Does it when the kind is one of sum, mean, max, min, var (SQUARES); returns 0 otherwise. */
 int flex_reduce_columns(const flex_columns *c);
+
+/* One strip. Rows come in order, each in one piece or in several from left to right. */
+typedef struct flex_column_acc {
+    uint32_t kind; /* FLEX_R_SUM, MAX or MIN */
+    uint32_t zero;
+    int64_t columns;
+    int64_t rows;    /* whole ones that were seen */
+    uint64_t filled; /* sums: bit k: level k is in use */
+    float *memory;   /* `columns` floats for each of its lines */
+} flex_column_acc;
+
+/* How many lines of memory it needs for so many rows; 0: there is no such accumulator. */
+uint32_t flex_column_lines(uint32_t kind, int64_t rows);
+void flex_column_start(flex_column_acc *acc, uint32_t kind, int64_t columns, float *memory);
+void flex_column_add(flex_column_acc *acc, int64_t column, const float *x, int64_t n);
+void flex_column_end_row(flex_column_acc *acc);
+/* There was a row at least, unless it is a sum. */
+void flex_column_finish(flex_column_acc *acc, float *out);
+
+/* Floats that the results of all blocks take at most, where there are several; rows that a sum adds
+ * before it goes on pairwise. */
+enum { FLEX_COLUMNS_ROOM = 8192, FLEX_COLUMNS_GROUP = 64 };
+
+/* Rows of a block: `rows`, or fewer where blocks are made to be shared out. */
+int64_t flex_columns_per_block(int64_t rows, int64_t columns);
+/* Reduces dense rows, strip by strip. `are_groups`: each is what FLEX_COLUMNS_GROUP rows of one
+ * block gave (the last one: those that were left). */
+void flex_columns_fold(uint32_t kind, const float *x, int64_t rows, int64_t columns, int are_groups,
+                       float *out);
 
 int32_t flex_launch_cumsum(const burn_call *call);
 extern const burn_slot flex_slots_cumsum[2];

@@ -236,7 +236,7 @@ static void add_inputs(recipe *r, burni_fused_builder *b)
     add_product(r, b, dtype);
 }
 
-static uint32_t make_attrs(uint64_t op, uint8_t byte, void *attrs)
+static uint32_t make_attrs(uint64_t op, uint8_t byte, uint8_t space, void *attrs)
 {
     const burn_op_def *def = burn_op_find_id(op);
     uint32_t size = def != NULL ? def->attrs_size : 0;
@@ -245,7 +245,7 @@ static uint32_t make_attrs(uint64_t op, uint8_t byte, void *attrs)
     }
     burn_attrs_init(attrs, size);
     if (def->fuse == BURN_FUSE_REDUCE && size == sizeof(burn_attrs_axes)) {
-        burni_fused_row_axes(attrs, 0);
+        burni_fused_axes(attrs, space, 0);
     } else if (def->fuse == BURN_FUSE_LINES) {
         burni_set_line_axis(def, attrs);
     } else {
@@ -263,13 +263,17 @@ static int add_step(recipe *r, burni_fused_builder *b)
     uint16_t args[BURN_FUSED_MAX_ARGS];
     uint64_t op = next(r);
     const burn_op_def *def = burn_op_find_id(op);
-    uint32_t size = make_attrs(op, (uint8_t)(BURN_BOOL + next(r) % BURN_F64), attrs);
+    uint8_t byte = (uint8_t)(BURN_BOOL + next(r) % BURN_F64);
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         args[i] = r->values[next(r) % r->n_values];
     }
-    for (uint32_t k = 0; def != NULL && k < 2u * BURN_F64; k++) {
+    /* A reduction that is asked for after an even byte is one over the rows. */
+    const uint8_t spaces[3] = {byte % 2 == 0 ? BURN_FUSED_COLUMN : BURN_FUSED_ROW, BURN_FUSED_ROW,
+                               BURN_FUSED_FULL};
+    for (uint32_t k = 0; def != NULL && k < 3u * BURN_F64; k++) {
         uint8_t dtype = (uint8_t)(BURN_BOOL + k % BURN_F64);
-        uint8_t space = k < BURN_F64 ? BURN_FUSED_ROW : BURN_FUSED_FULL;
+        uint8_t space = spaces[k / BURN_F64];
+        uint32_t size = make_attrs(op, byte, space, attrs);
         tried = *b;
         uint16_t value = burni_fused_add_step(&tried, op, dtype, space, args, def->n_in, attrs,
                                               size);
@@ -277,7 +281,8 @@ static int add_step(recipe *r, burni_fused_builder *b)
         uint32_t bytes = burni_fused_finish(&tried, p.bytes, BURN_FUSED_MAX_BYTES);
         if (bytes > 0 && burn_fused_check(p.bytes, bytes, NULL) == BURN_OK) {
             *b = tried;
-            r->values[r->n_values++] = value;
+            r->values[r->n_values] = value;
+            r->n_values += space != BURN_FUSED_COLUMN; /* no step may take that */
             return 1;
         }
     }

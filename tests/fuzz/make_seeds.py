@@ -42,7 +42,7 @@ def op_seeds():
     yield "scalars", record(35, [matrix, bytes([SCALAR, 2])]) + record(4, [tensor(BOOL)])
 
 
-FULL, ROW, ONE, WHOLE, NONE = 0, 1, 2, 3, 0xffff  # spaces of abi/burn/fused.h
+FULL, ROW, ONE, WHOLE, COLUMN, NONE = 0, 1, 2, 3, 4, 0xffff  # spaces of abi/burn/fused.h
 CODE = {"bool": 1, "i32": 7, "u64": 8, "i64": 9, "f16": 10, "f32": 12, "f64": 13}  # dtypes
 OP = {"neg": 1, "exp": 4, "add": 40, "sub": 41, "mul": 42, "div": 43, "less": 62, "where": 66,
       "cast": 67, "clamp": 68, "sum": 90, "max": 92, "random_uniform": 83,
@@ -52,6 +52,10 @@ OP = {"neg": 1, "exp": 4, "add": 40, "sub": 41, "mul": 42, "div": 43, "less": 62
 
 def axes_of_a_row():
     return struct.pack("<IIII9q", 88, 1, 1, 1, 1, *[0] * 8)
+
+
+def axes_of_a_column():
+    return struct.pack("<IIII9q", 88, 1, 1, 1, 0, *[0] * 8)
 
 
 def cast_to(dtype):
@@ -79,6 +83,7 @@ def fused(inputs, steps, outputs, length=NONE):
     body += struct.pack(f"<{len(outputs)}H", *outputs)
     body = body.ljust(at_steps - at_inputs, b"\0") + rows + more
     version = 2 if any(s == WHOLE for _, s, _ in inputs) else 1
+    version = 3 if any(step[2] == COLUMN for step in steps) else version
     return struct.pack("<II8H", at_inputs + len(body), version, len(inputs), len(outputs),
                        len(steps), length, at_inputs, at_outputs, at_steps, 0) + body
 
@@ -115,6 +120,10 @@ def fused_seeds():
         ("dropout", "f32", FULL, [0, 3, 1, 2], b""), ("add", "f32", FULL, [5, 6], b""),
         ("bernoulli", "i32", FULL, [3, 1, 2], numbers_of("i32")),
         ("sum", "f32", ROW, [7], axes_of_a_row())], [8, 9], 4)
+    yield "columns", fused([full, full, ("i64", ONE, 1)], [
+        ("mul", "f32", FULL, [0, 1], b""), ("sum", "f32", COLUMN, [3], axes_of_a_column()),
+        ("max", "f32", ROW, [3], axes), ("sub", "f32", FULL, [3, 5], b""),
+        ("max", "f32", COLUMN, [6], axes_of_a_column())], [6, 4, 7], 2)
     whole = ("f32", WHOLE, 0)
     yield "product", fused([whole, whole, full], [
         ("matmul", "f32", FULL, [0, 1], b""), ("add", "f32", FULL, [3, 2], b"")], [4, 3])

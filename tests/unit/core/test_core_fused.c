@@ -23,7 +23,7 @@ static uint64_t bytes[BURN_FUSED_MAX_BYTES / sizeof(uint64_t)];
 static uint16_t add1(uint64_t op, uint8_t space, uint16_t x)
 {
     burn_attrs_axes axes;
-    burni_fused_row_axes(&axes, 0);
+    burni_fused_axes(&axes, ROW, 0);
     int reduces = space == ROW;
     return burni_fused_add_step(&builder, op, BURN_F32, space, &x, 1, reduces ? &axes : NULL,
                                 reduces ? (uint32_t)sizeof(axes) : 0);

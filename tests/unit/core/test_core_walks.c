@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_core_walks.c - groups over operands that lie in another order than they are walked in.
+ * test_core_walks.c - groups over operands that lie in another order than they are walked in, and
+ * groups that reduce over the rows.
  *
  * Each test runs a step with window 1 and some times over with the window of the command line, and
  * compares bits; on flex it also counts the calls of the last plan's groups. On mock there is no
@@ -206,6 +207,136 @@ static void walks__rows_over_several_lines_are_a_reduction_alone(void **state)
     same_as_eager(all, 2);
 }
 
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* Both results behind one another, since a step has one. */
+static burn_tensor *joined(burn_tensor *x, burn_tensor *y)
+{
+    burn_tensor *const both[2] = {burn_reshape(x, 1, DIMS(-1)), burn_reshape(y, 1, DIMS(-1))};
+    return burn_cat(both, 2, 0);
+}
+
+/* The gradients of relu(x + b): blocks, strips, and what has neither. */
+static burn_tensor *bias_and_relu(int round)
+{
+    static const int64_t n_rows[ROUNDS] = {6, 1000, 70};
+    static const int64_t n_columns[ROUNDS] = {8, 130, 2500};
+    int64_t r = n_rows[round];
+    int64_t c = n_columns[round];
+    int64_t first[1] = {0};
+    burn_tensor *y = random_of(2, DIMS(r, c));
+    burn_tensor *dy = burn_neg(random_of(2, DIMS(r, c)));
+    burn_tensor *dx = burn_where(burn_greater(y, burn_scalar(0.0)), dy, burn_scalar(0.0));
+    return joined(dx, burn_sum(dx, 1, first, 0));
+}
+
+static void columns__a_bias_and_its_activation_are_one_pass(void **state)
+{
+    (void)state;
+    same_as_eager(bias_and_relu, 4);
+}
+
+/* Several first dims; the value that is summed is not written. */
+static burn_tensor *several_dims(int round)
+{
+    int64_t n = 5 + 20 * round;
+    burn_tensor *x = burn_mul(random_of(3, DIMS(n, 9, 33)), random_of(3, DIMS(n, 9, 33)));
+    burn_tensor *y = burn_abs(x);
+    return joined(burn_max(y, 2, DIMS(0, 1), 1), burn_sum(y, 2, DIMS(-2, 0), 0));
+}
+
+static void columns__over_several_dims_without_the_value(void **state)
+{
+    (void)state;
+    same_as_eager(several_dims, 4);
+}
+
+/* What a layer norm's gradient is made of: sums of rows go back in, sums of columns come out. */
+static burn_tensor *rows_and_columns(int round)
+{
+    int64_t c = 40 + 300 * round;
+    int64_t last[1] = {1};
+    int64_t first[1] = {0};
+    burn_tensor *x = burn_exp(random_of(2, DIMS(90, c)));
+    burn_tensor *y = burn_div(x, burn_sum(x, 1, last, 1));
+    return joined(burn_min(y, 1, first, 0), burn_sum(burn_mul(y, x), 1, first, 0));
+}
+
+static void columns__beside_rows_of_the_same_length(void **state)
+{
+    (void)state;
+    same_as_eager(rows_and_columns, 6);
+}
+
+/* A later step reads what is only complete at the end: it comes later. */
+static burn_tensor *read_again(int round)
+{
+    int64_t n = 30 + 50 * round;
+    burn_tensor *x = burn_mul(random_of(2, DIMS(n, 60)), random_of(2, DIMS(n, 60)));
+    burn_tensor *y = burn_sub(x, burn_sum(x, 1, DIMS(0), 1));
+    return burn_add(burn_exp(y), y);
+}
+
+static void columns__are_read_by_another_group(void **state)
+{
+    (void)state;
+    same_as_eager(read_again, 5);
+}
+
+/* Kinds and dtypes that are reduced in another order alone: they run behind the group. */
+static burn_tensor *other_kinds(int round)
+{
+    int64_t n = 30 + 50 * round;
+    burn_tensor *x = burn_abs(burn_neg(random_of(2, DIMS(n, 60))));
+    return joined(burn_exp(x), burn_mean(x, 1, DIMS(0), 0));
+}
+
+static void columns__that_are_means_run_behind_the_group(void **state)
+{
+    (void)state;
+    same_as_eager(other_kinds, 3);
+}
+
+static burn_tensor *other_dtypes(int round)
+{
+    int64_t n = 30 + 50 * round;
+    burn_tensor *x = burn_abs(burn_cast(random_of(2, DIMS(n, 60)), BURN_F64));
+    burn_tensor *sum = burn_cast(burn_sum(x, 1, DIMS(0), 0), BURN_F32);
+    return joined(burn_cast(x, BURN_F32), sum);
+}
+
+static void columns__of_another_dtype_run_behind_the_group(void **state)
+{
+    (void)state;
+    same_as_eager(other_dtypes, 3);
+}
+
+/* Too few of them, and a product: neither is for columns. */
+static burn_tensor *few(int round)
+{
+    burn_tensor *x = burn_abs(burn_neg(random_of(2, DIMS(300 + round, 7))));
+    return joined(x, burn_sum(x, 1, DIMS(0), 0));
+}
+
+static void columns__that_are_few_are_reduced_alone(void **state)
+{
+    (void)state;
+    same_as_eager(few, 2);
+}
+
+static burn_tensor *behind_a_product(int round)
+{
+    burn_tensor *x = burn_matmul(random_of(2, DIMS(40 + round, 30)), random_of(2, DIMS(30, 50)));
+    burn_tensor *y = burn_relu(burn_neg(x));
+    return joined(y, burn_sum(y, 1, DIMS(0), 0));
+}
+
+static void columns__behind_a_product_are_reduced_alone(void **state)
+{
+    (void)state;
+    same_as_eager(behind_a_product, 3);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +348,14 @@ int main(int argc, char **argv)
         WINDOW_TEST(walks__operands_turned_in_two_ways_are_two_groups),
         WINDOW_TEST(walks__rows_of_a_transposed_operand_are_reduced),
         WINDOW_TEST(walks__rows_over_several_lines_are_a_reduction_alone),
+        WINDOW_TEST(columns__a_bias_and_its_activation_are_one_pass),
+        WINDOW_TEST(columns__over_several_dims_without_the_value),
+        WINDOW_TEST(columns__beside_rows_of_the_same_length),
+        WINDOW_TEST(columns__are_read_by_another_group),
+        WINDOW_TEST(columns__that_are_means_run_behind_the_group),
+        WINDOW_TEST(columns__of_another_dtype_run_behind_the_group),
+        WINDOW_TEST(columns__that_are_few_are_reduced_alone),
+        WINDOW_TEST(columns__behind_a_product_are_reduced_alone),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }

@@ -22,11 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FULL  BURN_FUSED_FULL
-#define ROW   BURN_FUSED_ROW
-#define ONE   BURN_FUSED_ONE
-#define WHOLE BURN_FUSED_WHOLE
-#define NONE  BURN_FUSED_NONE
+#define FULL   BURN_FUSED_FULL
+#define ROW    BURN_FUSED_ROW
+#define ONE    BURN_FUSED_ONE
+#define WHOLE  BURN_FUSED_WHOLE
+#define COLUMN BURN_FUSED_COLUMN
+#define NONE   BURN_FUSED_NONE
 
 typedef struct program {
     size_t size;
@@ -54,7 +55,7 @@ static void build(burni_fused_builder *b)
 {
     burn_attrs_axes axes;
     burn_attrs_cast cast;
-    burni_fused_row_axes(&axes, 0);
+    burni_fused_axes(&axes, ROW, 0);
     burn_attrs_init(&cast, (uint32_t)sizeof(cast));
     cast.dtype = BURN_F16;
     burni_fused_begin(b);
@@ -116,7 +117,7 @@ static unsigned char *attrs_of(program *p, uint32_t s)
 
 SET(no_bytes, p->size, 8)
 SET(says_less, p->at.head.head.size, 64)
-SET(version, p->at.head.head.revision, 3)
+SET(version, p->at.head.head.revision, BURN_FUSED_VERSION + 1)
 SET(head_padding, p->at.head.zero, 1)
 SET(no_inputs, p->at.head.n_in, 0)
 SET(no_outputs, p->at.head.n_out, 0)
@@ -282,7 +283,7 @@ static const breaker breakers[] = {
     ROW_OF(no_bytes, "8 bytes", "24 to 4096"),
     ROW_OF(too_large, "4104 bytes", "4096"),
     ROW_OF(says_less, "the head says 64 bytes"),
-    ROW_OF(version, "version 3", "knows 1 to 2"),
+    ROW_OF(version, "version 4", "knows 1 to 3"),
     ROW_OF(head_padding, "the head's padding is 1"),
     ROW_OF(no_inputs, "0 inputs and 3 outputs"),
     ROW_OF(no_outputs, "5 inputs and 0 outputs"),
@@ -322,7 +323,7 @@ static const breaker breakers[] = {
     ROW_OF(negated_bool, "step 0 (mul): operand x is bool, which the op does not take"),
     ROW_OF(result_dtype, "step 0 (mul): says it gives f64; the op gives f32"),
     ROW_OF(cast_result, "step 4 (cast): says it gives f32; the op gives f16"),
-    ROW_OF(reduction_is_full, "step 1 (sum): a reduction gives one value per row, not full"),
+    ROW_OF(reduction_is_full, "step 1 (sum): a reduction gives one value per row or column, not"),
     ROW_OF(reduction_of_a_row, "step 1 (sum): reduces a value of space row"),
     ROW_OF(result_is_smaller, "step 2 (sub): operand 0 is full, larger", "row"),
     ROW_OF(attrs_none, "step 4 (cast): 0 bytes of attributes", "the op has 16"),
@@ -460,6 +461,64 @@ static void check__generators_have_no_shape_and_no_smaller_operands(void **state
                    good_generators);
 }
 
+/* ---- columns --------------------------------------------------------------------------------- */
+
+enum { C_X, C_LENGTH, C_N_IN };
+enum { C_ABS, C_SUM, C_NEG };
+
+/* |x|, its sum over the rows, and -|x|. */
+static void good_columns(program *p)
+{
+    static burni_fused_builder b; /* large */
+    burn_attrs_axes axes;
+    burni_fused_axes(&axes, COLUMN, 0);
+    burni_fused_begin(&b);
+    uint16_t x = burni_fused_add_input(&b, BURN_F32, FULL, 0);
+    burni_fused_set_row_input(&b, burni_fused_add_input(&b, BURN_I64, ONE, 1));
+    uint16_t y = unary(&b, BURN_OP_ABS, BURN_F32, FULL, x, NULL, 0);
+    (void)burni_fused_add_output(
+        &b, unary(&b, BURN_OP_SUM, BURN_F32, COLUMN, y, &axes, sizeof(axes)));
+    (void)burni_fused_add_output(&b, unary(&b, BURN_OP_NEG, BURN_F32, FULL, y, NULL, 0));
+    memset(p, 0xee, sizeof(*p));
+    p->size = burni_fused_finish(&b, p->at.bytes, sizeof(p->at.bytes));
+    assert_int_equal(p->at.head.head.revision, BURN_FUSED_VERSION_COLUMN);
+}
+
+SET(column_of_version_2, p->at.head.head.revision, 2)
+SET(column_of_a_map, step(p, C_NEG)->space, COLUMN)
+SET(column_with_axes_of_a_row, step(p, C_SUM)->space, ROW)
+SET(column_is_read, step(p, C_NEG)->args[0], C_N_IN + C_SUM)
+SET(column_is_an_input, input(p, C_X)->space, COLUMN)
+SET(column_is_kept, *output(p, 0), C_N_IN + C_ABS)
+
+static void column_without_length(program *p)
+{
+    p->at.head.row_input = NONE;
+}
+
+static const breaker column_breakers[] = {
+    ROW_OF(column_of_version_2, "step 1 (sum): per column", "in version 3"),
+    ROW_OF(column_of_a_map, "step 2 (neg): per column, which only a reduction gives"),
+    ROW_OF(column_with_axes_of_a_row, "step 1 (sum): reduces other axes than a row", "axes {1}"),
+    ROW_OF(column_is_read, "step 2 (neg): operand", "per column", "only be given out"),
+    ROW_OF(column_is_an_input, "input 0 has space 4"),
+    ROW_OF(column_is_kept, "step 1 is per column and not given out"),
+    ROW_OF(column_without_length, "step 1 (sum): per column, but no input is the length"),
+};
+
+static void check__columns_are_given_out_and_read_by_nobody(void **state)
+{
+    (void)state;
+    static program p;
+    char text[256];
+    good_columns(&p);
+    assert_int_equal(burn_fused_check(p.at.bytes, p.size, NULL), BURN_OK);
+    check_breakers(column_breakers, sizeof(column_breakers) / sizeof(breaker), good_columns);
+    good_columns(&p);
+    (void)burn_fused_text(&p.at.head, text, sizeof(text));
+    assert_non_null(strstr(text, "v3 f32 column = sum v2\n"));
+}
+
 static void check__bytes_that_are_not_aligned(void **state)
 {
     (void)state;
@@ -590,7 +649,7 @@ static void builder__no_program_has_more_bytes_than_may_be(void **state)
     uint32_t size = 0;
     for (uint16_t v = 0; v != NONE && n < BURN_FUSED_MAX_STEPS; n++) {
         size = burni_fused_size(&b);
-        burni_fused_row_axes(&axes, (int64_t)n);
+        burni_fused_axes(&axes, ROW, (int64_t)n);
         v = unary(&b, BURN_OP_SUM, BURN_F32, ROW, x, &axes, sizeof(axes));
     }
     assert_true(n < BURN_FUSED_MAX_STEPS);
@@ -659,6 +718,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check__each_rule_broken_once),
         cmocka_unit_test(check__generators_have_no_shape_and_no_smaller_operands),
+        cmocka_unit_test(check__columns_are_given_out_and_read_by_nobody),
         cmocka_unit_test(check__bytes_that_are_not_aligned),
         cmocka_unit_test(text__one_line_per_step),
         cmocka_unit_test(text__a_product),

@@ -60,10 +60,10 @@ void rig_end(rig *r)
 
 static int64_t count_of(const rig *r, uint8_t space)
 {
-    return space == BURN_FUSED_FULL    ? r->n
-           : space == BURN_FUSED_ROW   ? r->n_rows
-           : space == BURN_FUSED_WHOLE ? r->length
-                                       : 1;
+    return space == BURN_FUSED_FULL  ? r->n
+           : space == BURN_FUSED_ROW ? r->n_rows
+           : space == BURN_FUSED_ONE ? 1
+                                     : r->length;
 }
 
 static double random_value(const rig *r, uint8_t dtype)
@@ -175,7 +175,11 @@ uint16_t rig_step(rig *r, uint64_t op, uint8_t dtype, const uint16_t *args, uint
                   const void *attrs, size_t attrs_size)
 {
     burn_fused_step *s = &r->steps[r->n_steps++];
-    uint8_t space = reduces(op) ? BURN_FUSED_ROW : BURN_FUSED_ONE;
+    const burn_attrs_axes *axes = attrs;
+    uint8_t space = BURN_FUSED_ONE;
+    if (reduces(op)) {
+        space = axes->axes[0] == 0 ? BURN_FUSED_COLUMN : BURN_FUSED_ROW;
+    }
     memset(s, 0, sizeof(*s));
     s->op = op;
     s->dtype = dtype;
@@ -204,7 +208,7 @@ uint16_t rig_step(rig *r, uint64_t op, uint8_t dtype, const uint16_t *args, uint
     return (uint16_t)(r->n_values - 1);
 }
 
-uint16_t rig_fold(rig *r, uint64_t op, uint16_t x)
+static uint16_t add_reduction(rig *r, uint64_t op, uint16_t x, int64_t axis)
 {
     burn_attrs_axes a;
     memset(&a, 0, sizeof(a));
@@ -212,7 +216,7 @@ uint16_t rig_fold(rig *r, uint64_t op, uint16_t x)
     a.head.revision = 1;
     a.n_axes = 1;
     a.keepdims = 1;
-    a.axes[0] = 1;
+    a.axes[0] = axis;
     a.correction = op == BURN_OP_VAR ? 1 : 0;
     return rig_step(r, op, r->values[x].dtype, &x, 1, &a, sizeof(a));
 }
@@ -237,10 +241,24 @@ uint16_t rig_lines(rig *r, uint64_t op, uint16_t x, const uint16_t others[2])
                     is_norm ? sizeof(norm) : sizeof(axis));
 }
 
+uint16_t rig_fold(rig *r, uint64_t op, uint16_t x)
+{
+    return add_reduction(r, op, x, 1);
+}
+
+uint16_t rig_column(rig *r, uint64_t op, uint16_t x)
+{
+    return add_reduction(r, op, x, 0);
+}
+
 void rig_outputs(rig *r, uint32_t more)
 {
     r->n_out = 0;
-    r->outputs[r->n_out++] = (uint16_t)(r->n_values - 1);
+    for (uint16_t v = r->n_in; v < r->n_values; v++) {
+        if (r->values[v].space == BURN_FUSED_COLUMN || v + 1 == r->n_values) {
+            r->outputs[r->n_out++] = v;
+        }
+    }
     for (uint32_t k = 0; k < more && r->n_steps > 1; k++) {
         uint16_t v = (uint16_t)(r->n_in + (uint16_t)next_random(0.0, r->n_steps - 1.0));
         int known = 0;
@@ -369,6 +387,7 @@ static tensor seen_as(const rig *r, const rig_value *v, uint8_t space)
     tensor t = v->dense;
     t.o.rank = space == BURN_FUSED_FULL && r->length > 0 ? 2 : 1;
     t.dims[0] = space == BURN_FUSED_FULL && r->length == 0 ? r->n : r->n_rows;
+    t.dims[0] = space == BURN_FUSED_COLUMN ? r->length : t.dims[0];
     t.dims[1] = r->length;
     t.strides[0] = t.o.rank == 2 ? r->length : 1;
     t.strides[1] = 1;

@@ -66,11 +66,12 @@ uint16_t rig_input(rig *r, uint8_t dtype, uint8_t space, rig_layout layout);
 uint16_t rig_immediate(rig *r, uint8_t dtype, double value);
 uint16_t rig_step(rig *r, uint64_t op, uint8_t dtype, const uint16_t *args, uint32_t n_args,
                   const void *attrs, size_t attrs_size);
-/* A reduction over rows, of the argument's dtype. */
+/* A reduction of each row, and one over the rows, of the argument's dtype. */
 uint16_t rig_fold(rig *r, uint64_t op, uint16_t x);
+uint16_t rig_column(rig *r, uint64_t op, uint16_t x);
 /* An op that goes over lines, of x's dtype; `others`: its further operands, full ones or lines. */
 uint16_t rig_lines(rig *r, uint64_t op, uint16_t x, const uint16_t others[2]);
-/* The last step is an output, and up to `more` others. */
+/* The last step is an output, and what is per column, and up to `more` others. */
 void rig_outputs(rig *r, uint32_t more);
 
 /* Row `index` of an op, or NULL. */

@@ -353,6 +353,70 @@ static void chains_of_plain_ops__equal_their_ops(void **state)
     assert_true(ran > 36 * COUNT(shapes));
 }
 
+/* ---- columns --------------------------------------------------------------------------------- */
+
+static const uint64_t column_ops[] = {BURN_OP_SUM, BURN_OP_MAX, BURN_OP_MIN, BURN_OP_SUM};
+
+/* What an activation and a bias give back: the value itself, and some reductions over its rows.
+ * With `by_rows` a sum of each row as well, which goes back in. */
+static void check_columns(const shape *s, uint32_t n_columns, int by_rows)
+{
+    rig r;
+    rig_begin(&r, s->n_rows, s->length);
+    uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    uint16_t y = rig_input(&r, BURN_F32, BURN_FUSED_FULL, pick(2) == 0 ? RIG_DENSE : RIG_LINE);
+    uint16_t two[2] = {x, y};
+    uint16_t z = rig_step(&r, BURN_OP_MUL, BURN_F32, two, 2, NULL, 0);
+    if (by_rows) {
+        uint16_t back[2] = {z, rig_fold(&r, BURN_OP_SUM, z)};
+        z = rig_step(&r, BURN_OP_SUB, BURN_F32, back, 2, NULL, 0);
+    }
+    for (uint32_t k = 0; k < n_columns; k++) {
+        (void)rig_column(&r, column_ops[k], k % 2 == 0 ? z : x);
+    }
+    (void)rig_step(&r, BURN_OP_RELU, BURN_F32, &z, 1, NULL, 0);
+    rig_outputs(&r, pick(2));
+    assert_int_equal(rig_check(&r), 1);
+    rig_end(&r);
+}
+
+/* One group of a sum and several, blocks, one strip and several, rows longer than a tile. */
+static void columns__equal_their_ops_with_any_threads(void **state)
+{
+    (void)state;
+    static const shape shapes[] = {{2, 8},     {65, 8},     {64, 1000}, {129, 130}, {200, 300},
+                                   {3000, 40}, {130, 5000}, {70, 9000}, {9000, 16}, {40, 2500},
+                                   {4100, 64}, {3, 70000}};
+    static const uint32_t threads[] = {1, 2, 4};
+    for (uint32_t t = 0; t < COUNT(threads); t++) {
+        fixture_threads(threads[t]);
+        for (uint32_t k = 0; k < COUNT(shapes); k++) {
+            check_columns(&shapes[k], 1 + k % 4, 0);
+            if (shapes[k].length <= 1024) {
+                check_columns(&shapes[k], 1 + k % 4, 1);
+            }
+        }
+    }
+}
+
+/* What the single op adds in another order, or not by columns. */
+static void columns__that_no_pass_gives_are_refused(void **state)
+{
+    (void)state;
+    static const uint64_t ops[] = {BURN_OP_SUM, BURN_OP_PROD, BURN_OP_MEAN, BURN_OP_SUM};
+    static const uint8_t kinds[] = {BURN_F64, BURN_F32, BURN_F32, BURN_F32};
+    for (uint32_t k = 0; k < COUNT(ops); k++) {
+        rig r;
+        rig_begin(&r, 20, k == 3 ? 7 : 40);
+        uint16_t x = rig_input(&r, kinds[k], BURN_FUSED_FULL, RIG_DENSE);
+        x = rig_step(&r, BURN_OP_NEG, kinds[k], &x, 1, NULL, 0);
+        (void)rig_column(&r, ops[k], x);
+        rig_outputs(&r, 1);
+        assert_int_equal(rig_check(&r), 0);
+        rig_end(&r);
+    }
+}
+
 /* ---- by hand --------------------------------------------------------------------------------- */
 
 /* x - max, exp, sum, divide: what a softmax decomposes into. */
@@ -547,6 +611,8 @@ static void sum_of_a_strided_operand__is_refused(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns__equal_their_ops_with_any_threads),
+        cmocka_unit_test(columns__that_no_pass_gives_are_refused),
         cmocka_unit_test(softmax_in_one_program__equals_its_ops),
         cmocka_unit_test(var_and_logsumexp__equal_their_ops),
         cmocka_unit_test(means_and_variances__equal_their_ops),
