@@ -268,6 +268,33 @@ static void columns__beside_rows_of_the_same_length(void **state)
     same_as_eager(rows_and_columns, 6);
 }
 
+/* Lines are whole rows, with a transposed operand or with sums over them. */
+static burn_tensor *lines_and_columns(int round)
+{
+    int64_t c = 40 + 300 * round;
+    burn_tensor *x = burn_softmax(burn_neg(random_of(2, DIMS(90, c))), 1);
+    return joined(burn_sum(burn_mul(x, x), 1, DIMS(0), 0), x);
+}
+
+static void columns__beside_lines(void **state)
+{
+    (void)state;
+    same_as_eager(lines_and_columns, 4);
+}
+
+static burn_tensor *lines_and_turned(int round)
+{
+    int64_t c = 40 + 300 * round;
+    burn_tensor *x = burn_transpose(random_of(2, DIMS(c, 90)), 0, 1);
+    return burn_softmax(burn_mul(x, random_of(2, DIMS(90, c))), 1);
+}
+
+static void walks__lines_of_a_transposed_operand(void **state)
+{
+    (void)state;
+    same_as_eager(lines_and_turned, 2);
+}
+
 /* A later step reads what is only complete at the end: it comes later. */
 static burn_tensor *read_again(int round)
 {
@@ -351,6 +378,8 @@ int main(int argc, char **argv)
         WINDOW_TEST(columns__a_bias_and_its_activation_are_one_pass),
         WINDOW_TEST(columns__over_several_dims_without_the_value),
         WINDOW_TEST(columns__beside_rows_of_the_same_length),
+        WINDOW_TEST(columns__beside_lines),
+        WINDOW_TEST(walks__lines_of_a_transposed_operand),
         WINDOW_TEST(columns__are_read_by_another_group),
         WINDOW_TEST(columns__that_are_means_run_behind_the_group),
         WINDOW_TEST(columns__of_another_dtype_run_behind_the_group),

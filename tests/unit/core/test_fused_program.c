@@ -347,7 +347,7 @@ static const breaker product_breakers[] = {
     ROW_OF(product_of_version_1, "input 0 is whole, but no operand of a producer"),
     ROW_OF(product_later, "step 2 (matmul): only the first step may be a producer"),
     ROW_OF(product_of_an_immediate, "input 1 is an immediate of space whole"),
-    ROW_OF(product_of_elements, "step 0 (linear): operand weight is full", "takes whole inputs"),
+    ROW_OF(product_of_elements, "step 0 (linear): operand weight is full", "must be a whole input"),
     ROW_OF(product_is_a_row, "step 0 (linear): per row, but no input"),
     ROW_OF(row_product, "step 0 (linear): what it gives is full, not row"),
     ROW_OF(product_of_itself, "input 1 is whole, but no operand of a producer"),
