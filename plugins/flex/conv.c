@@ -137,7 +137,7 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
     }
     void *data[4] = {x[0]->data, x[1]->data, x[2]->data, x[3] != NULL ? x[3]->data : NULL};
     if (x[0]->dtype == BURN_F64) {
-        flex_conv_data d = {data[0], data[1], data[2], data[3], {NULL, NULL, NULL}};
+        flex_conv_data d = {data[0], data[1], data[2], data[3], {NULL, NULL}};
         flex_conv_f64(&v, r->what, &d);
         return BURN_OK;
     }
@@ -154,7 +154,7 @@ static int32_t launch_by(const burn_call *call, const reading *r, uint32_t way)
             }
         }
     }
-    flex_conv_data d = {data[0], data[1], data[2], data[3], {NULL, NULL, NULL}};
+    flex_conv_data d = {data[0], data[1], data[2], data[3], {NULL, NULL}};
     flex_conv_f32(&v, r->what, way, &d, memory);
     if (needs_widening(result)) {
         static const uint8_t index_of_result[] = {2, 0, 1}; /* by FLEX_CONV_* */
