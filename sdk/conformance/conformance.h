@@ -216,6 +216,7 @@ void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_same_operand(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c);
+void conf_check_lines(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_together(conf_report *report, conf_runner *runner, conf_case *c);
 /* Breaks each rule of the roles once; needs inputs that are fine. Once per op. */
 void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c);

@@ -218,6 +218,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     run_check(report, runner, c, "replay", conf_check_replay);
     run_check(report, runner, c, "same operand", conf_check_same_operand);
     run_check(report, runner, c, "moved", conf_check_moved);
+    run_check(report, runner, c, "step", conf_check_lines);
     if ((o->smoke || c->variant == 0) && c->sample_index == conf_first_good_sample(c->def)) {
         run_check(report, runner, c, "refuse", conf_check_refusals);
     }
