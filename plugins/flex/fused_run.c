@@ -489,7 +489,8 @@ static int is_direct(const flex_fused_job *job, uint32_t j)
         }
     }
     const uint32_t extra = flex_fused_extra(f);
-    return f->product == NULL || job->data[extra] != out || f->last_use[extra] <= o->def;
+    return f->product == NULL || job->data[extra] != out ||
+           f->last_use[extra] + o->apart <= o->def;
 }
 
 static void find_direct(flex_fused_job *job)

@@ -32,7 +32,8 @@ CASES = {
     "eval_abort": (("eval",), -6, ["CRASH eval_abort.op f16 eval, sample 0 (vector), on eval"]),
     "launch_crash": (("flex",), -11, ["CRASH launch_crash.op f32 ", "sample 0 (vector), on flex"]),
     "healthy": (("eval", "flex"), 0, ["0 failed"]),
-    "takes_softmax": (("flex",), 1, ["FAIL softmax f32 step, sample 0", "as the step of a program"]),
+    "takes_softmax": (("flex",), 1, ["FAIL softmax f32 step, sample 0",
+                                     "as the step of a program"]),
 }
 # Ops that a stub has a row for are not always its own.
 OPS = {"takes_softmax": "softmax"}
@@ -56,7 +57,8 @@ def try_case(tool, env, name, device):
     said = done.stdout + done.stderr
     wanted = list(texts)
     if status != 0:
-        wanted.append(RERUN.format(full=device if device == "eval" else f"{device}:0", op=op, id=name))
+        full = device if device == "eval" else f"{device}:0"
+        wanted.append(RERUN.format(full=full, op=op, id=name))
     faults = [f"does not say {text!r}" for text in wanted if text not in said]
     if done.returncode != status:
         faults.append(f"ended with {done.returncode}, expected {status}")

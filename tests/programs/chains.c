@@ -162,6 +162,42 @@ static int32_t with_columns(const place *at, int32_t x)
     return fits && at->how->pick % 5 == 0 ? call(at, pick_binary(at), x, column, 2) : x;
 }
 
+/* A norm with or without its scale and shift. */
+static int32_t normalised(const place *at, int32_t x, const burn_meta *meta)
+{
+    const int64_t *last = &meta->dims[meta->rank - 1];
+    burn_attrs_norm a;
+    burn_attrs_init(&a, sizeof(a));
+    a.eps = 1e-3;
+    a.n_axes = 1;
+    int32_t in[3] = {x, NO_VALUE, NO_VALUE};
+    for (uint32_t k = 0; k < 2; k++) {
+        if ((at->how->pick >> k & 1) != 0) {
+            in[1 + k] = maker_plain(at->m, at->t, meta->dtype, 1, last);
+        }
+    }
+    return maker_op(at->m, at->t, BURN_OP_LAYER_NORM, &a, sizeof(a), in, 3);
+}
+
+/* Ops that go over lines: mostly over the last axis, where they join groups. */
+static int32_t over_lines(const place *at, int32_t x)
+{
+    static const uint64_t ops[] = {BURN_OP_SOFTMAX, BURN_OP_LOG_SOFTMAX, BURN_OP_SOFTMAX_GRAD};
+    const burn_meta meta = *meta_of(at, x);
+    burn_attrs_axis a;
+    if (!maker_at(at->m, x)->known || meta.rank == 0 || !conf_is_float(meta.dtype)) {
+        return x;
+    }
+    uint32_t kind = at->how->pick % 4;
+    if (kind == COUNT_OF(ops)) {
+        return normalised(at, x, &meta);
+    }
+    burn_attrs_init(&a, sizeof(a));
+    a.axis = at->how->pick % 7 == 0 ? 0 : meta.rank - 1;
+    int32_t in[2] = {x, x};
+    return maker_op(at->m, at->t, ops[kind], &a, sizeof(a), in, kind == 2 ? 2 : 1);
+}
+
 /* An operand that is dense along another axis than the last. */
 static int32_t with_turned(const place *at, int32_t x)
 {
@@ -361,7 +397,7 @@ static const sort makers[] = {
     {20, unary},     {14, with_scalar}, {14, with_first}, {8, with_itself}, {12, recast},
     {14, with_row},  {8, with_part},    {8, choose},      {3, divide},      {6, variable},
     {3, keep},       {9, draw_numbers}, {9, product},     {3, convolve},
-    {9, with_turned}, {9, with_columns},
+    {9, with_turned}, {9, with_columns}, {14, over_lines},
 };
 
 /* ---- the chain ------------------------------------------------------------------------------- */

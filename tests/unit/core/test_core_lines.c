@@ -91,6 +91,19 @@ static void lines__of_a_product_join_it(void **state)
     same_as_eager(attention, 3);
 }
 
+/* The product lies where the result will be, and is read after that was begun. */
+static burn_tensor *straight(int round)
+{
+    burn_tensor *q = random_of(2, DIMS(6 + round, 8));
+    return burn_log_softmax(burn_matmul(q, random_of(2, DIMS(8, 9))), -1);
+}
+
+static void lines__of_a_product_itself_do_not_write_over_it(void **state)
+{
+    (void)state;
+    same_as_eager(straight, 2);
+}
+
 static burn_tensor *halves(int round)
 {
     uint8_t dtype = round == 1 ? BURN_BF16 : BURN_F16;
@@ -310,6 +323,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(lines__a_norm_with_its_scale_joins),
         WINDOW_TEST(lines__of_one_length_share_a_group),
         WINDOW_TEST(lines__of_a_product_join_it),
+        WINDOW_TEST(lines__of_a_product_itself_do_not_write_over_it),
         WINDOW_TEST(lines__of_halves_are_rounded_alike),
         WINDOW_TEST(lines__gradients_of_lines_join),
         WINDOW_TEST(lines__along_another_axis_stay_alone),
