@@ -157,16 +157,6 @@ static int reads_unrun(const burni_record *r)
     return 0;
 }
 
-/* Every result has a slot or is not there. */
-static int has_slots(const burni_record *r)
-{
-    int has = 1;
-    for (uint32_t j = r->launch.n_in; j < r->launch.n_in + r->launch.n_out; j++) {
-        has &= r->launch.storages[j] == NULL || r->slots[j] != BURNI_SLOT_NONE;
-    }
-    return has;
-}
-
 /*
  * Which records give the same when they run after all the others: not those that read what a later
  * one overwrites, nor those that are made of a value that cannot be made again and is not kept.
@@ -180,8 +170,7 @@ static void find_fits(const burni_batch *batch, const uint8_t *alive, uint8_t *f
     for (uint32_t k = batch->n; k-- > 0;) {
         const burni_record *r = batch->records[k];
         fits[k] = r->launch.op->def.effect <= BURN_EFFECT_RANDOM &&
-                  r->launch.op->def.n_aliases == 0 && has_slots(r) && !reads_unrun(r) &&
-                  !reads_any(r, rewritten);
+                  r->launch.op->def.n_aliases == 0 && !reads_unrun(r) && !reads_any(r, rewritten);
         if (r->launch.op->def.n_aliases > 0) {
             mark_results(r, rewritten);
         }
@@ -436,7 +425,6 @@ static void hand_over(burni_storage *s)
     made->fault = NULL;
     atomic_store_explicit(&s->writer, atomic_load(&made->writer), memory_order_relaxed);
     atomic_store_explicit(&s->write_point, atomic_load(&made->write_point), memory_order_relaxed);
-    atomic_store_explicit(&s->foreign, atomic_load(&made->foreign), memory_order_relaxed);
     if (atomic_load_explicit(&made->state, memory_order_acquire) == BURNI_FAILED) {
         burni_storage_fail(s, made->cause);
     } else {

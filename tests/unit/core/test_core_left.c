@@ -134,6 +134,30 @@ static void an_update__makes_what_reads_it(void **state)
     burn_release(x);
 }
 
+/* What was made for an update, and is never asked for, dies with its scope. */
+static void an_update__holds_nothing_for_long(void **state)
+{
+    (void)state;
+    int64_t n = BIG;
+    burn_tensor *x = burn_keep(burn_ones(dev, BURN_F32, 1, &n));
+    burn_var *v = make(x);
+    uint64_t before = 0;
+    begin_rounds();
+    for (int k = 0; k < ROUNDS; k++) {
+        burn_scope_begin();
+        burn_tensor *unseen = times(v, x);
+        assert_true(burn_item(burn_sum(x, 0, NULL, 0), NULL) == BIG);
+        assert_int_equal(is_unrun(unseen), waits(k));
+        set(v, x);
+        assert_true(nothing_reads(v));
+        burn_scope_end();
+        before = k == 1 ? in_use() : before;
+    }
+    assert_int_equal(in_use(), before);
+    burn_var_release(v);
+    burn_release(x);
+}
+
 /* A reader with a handle gets its copy; what is left goes on with that. */
 static void a_handle_beside__is_copied_for(void **state)
 {
@@ -336,6 +360,28 @@ static void several_results__one_is_wanted(void **state)
     burn_release(x);
 }
 
+/* One is gone before the other is asked for. */
+static void several_results__one_is_gone(void **state)
+{
+    (void)state;
+    burn_tensor *x = plane();
+    begin_rounds();
+    for (int k = 0; k < 2 * ROUNDS; k++) {
+        burn_scope_begin();
+        burn_tensor *index = NULL;
+        burn_tensor *most = pool(x, &index);
+        assert_true(burn_item(burn_sum(x, 0, NULL, 0), NULL) == 36);
+        burn_release(k % 2 == 0 ? index : most);
+        if (k % 2 == 0) {
+            CHECK(most, 6, 8);
+        } else {
+            CHECK(index, 5, 7);
+        }
+        burn_scope_end();
+    }
+    burn_release(x);
+}
+
 /* In one round its operand is given away to its result; in another it is left, with a handle on the
  * operand. */
 static void what_was_overwritten_once__is_there_when_it_is_left(void **state)
@@ -417,6 +463,13 @@ static void large_operands__are_not_held(void **state)
         CHECK(burn_sub(x, x), 0, 0);
         assert_int_equal(is_unrun(small), waits(k));
         CHECK(small, 4);
+        burn_scope_begin();
+        large = burn_tensor_from_data(dev, BURN_F32, 1, &n, values);
+        sum = burn_scope_return(burn_min(large, 0, NULL, 0));
+        burn_tensor *later = burn_add(sum_too, sum_too); /* reads what an earlier cut left */
+        CHECK(burn_neg(x), -1, -2);
+        assert_false(is_unrun(sum));
+        CHECK(later, 0);
         assert_true(burn_item(sum, NULL) == 0 && burn_item(sum_too, NULL) == 0);
         burn_scope_end();
     }
@@ -451,7 +504,7 @@ static void left_values__take_no_memory(void **state)
     burn_release(x);
 }
 
-enum { DEPTH = 900, STACK = 256 * 1024 };
+enum { DEPTH = 1000, STACK = 128 * 1024 };
 
 static void *make_and_drop_a_chain(void *argument)
 {
@@ -639,6 +692,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CORE_TEST(reads_a_variable__is_left),
         CORE_TEST(an_update__makes_what_reads_it),
+        CORE_TEST(an_update__holds_nothing_for_long),
         CORE_TEST(a_handle_beside__is_copied_for),
         CORE_TEST(updates_between__are_seen),
         CORE_TEST(a_variable_that_is_gone__is_there_for_what_is_left),
@@ -646,6 +700,7 @@ int main(int argc, char **argv)
         CORE_TEST(several_results__nobody_asks),
         CORE_TEST(several_results__one_is_asked_for),
         CORE_TEST(several_results__one_is_wanted),
+        CORE_TEST(several_results__one_is_gone),
         CORE_TEST(what_was_overwritten_once__is_there_when_it_is_left),
         CORE_TEST(many__are_left),
         CORE_TEST(large_operands__are_not_held),
