@@ -849,7 +849,10 @@ emit_any(burni_thread *thread, burn_device *device, const burni_op *op, const vo
     e.n_temporaries = 0;
     e.taped = 0;
     e.moved = 0;
-    for (uint32_t j = 0; j < n_out; j++) {
+    if (n_out > 0) {
+        out[0] = NULL; /* nearly always all of them */
+    }
+    for (uint32_t j = 1; j < n_out; j++) {
         out[j] = NULL;
     }
     int32_t rc = !op->view && burni_emit_again(&e) ? BURN_OK : emit_long(&e);

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "exec/emit_private.h"
 #include "exec/follow.h"
+#include "exec/launch.h"
 
 #include <string.h>
 
@@ -255,36 +256,43 @@ static burn_device *device_of(burn_tensor *const *in, uint32_t n_in)
     return NULL;
 }
 
-static int32_t launch(burni_stream *stream, const burni_again *a, burni_emission *e)
+static int32_t launch(burni_stream *stream, burni_again *a, const burni_emission *e)
 {
-    burn_operand operands[MAX_OPERANDS];
+    burn_operand copies[MAX_OPERANDS];
     burni_storage *storages[MAX_OPERANDS];
-    for (uint32_t i = 0; i < a->n_in + a->n_out; i++) {
-        const burn_tensor *t = i < a->n_in ? e->in[i] : e->out[i - a->n_in];
-        operands[i] = a->operands[i];
+    uint32_t n = a->n_in + a->n_out;
+    int now = burni_launches_now(stream);
+    burn_operand *operands = now ? a->operands : copies;
+    for (uint32_t i = 0; i < n && !now; i++) {
+        copies[i] = a->operands[i];
+    }
+    for (uint32_t i = 0; i < a->n_in; i++) {
+        const burn_tensor *t = e->in[i];
         storages[i] = t != NULL ? t->storage : NULL;
         operands[i].offset = 0;
         if (__builtin_expect(t != NULL && t->offset != 0, 0)) {
             operands[i].offset = (uint64_t)t->offset * burn_dtype_size(t->dtype);
         }
     }
-    burni_launch launch;
-    memset(&launch, 0, sizeof(launch));
-    launch.op = a->op;
-    launch.resolved = a->resolved;
-    launch.attrs = a->attrs_size > 0 ? a->attrs : NULL;
-    launch.attrs_size = a->attrs_size;
-    launch.n_in = a->n_in;
-    launch.n_out = a->n_out;
-    launch.math = a->math;
-    launch.tag = e->thread->tag;
-    launch.origin = e->thread->origin;
-    launch.remade = e->thread->remaking;
-    launch.check = NULL;
-    launch.form = a->form;
-    launch.operands = operands;
-    launch.storages = storages;
-    return burni_stream_append(stream, &launch, NULL);
+    for (uint32_t j = 0; j < a->n_out; j++) {
+        storages[a->n_in + j] = e->out[j]->storage;
+        operands[a->n_in + j].offset = 0;
+    }
+    burni_launch launch = {.op = a->op,
+                           .resolved = a->resolved,
+                           .attrs = a->attrs_size > 0 ? a->attrs : NULL,
+                           .attrs_size = a->attrs_size,
+                           .n_in = a->n_in,
+                           .n_out = a->n_out,
+                           .math = a->math,
+                           .tag = e->thread->tag,
+                           .origin = e->thread->origin,
+                           .remade = e->thread->remaking,
+                           .form = a->form,
+                           .operands = operands,
+                           .storages = storages};
+    return now ? burni_launch_run_now(stream, &launch, operands)
+               : burni_stream_append(stream, &launch, NULL);
 }
 
 static int follow(burni_stream *stream, const burni_again *a, const burni_emission *e)
@@ -308,7 +316,7 @@ int burni_emit_again(burni_emission *e)
     }
     burni_stream *stream = burni_stream_get(thread, device->core, NULL);
     uint32_t math = e->op->pointwise ? 0 : thread->math;
-    const burni_again *a =
+    burni_again *a =
         stream != NULL
             ? stream->again[place_of(e->op, e->attrs, e->attrs_size, e->in, e->n_in)]
             : NULL;

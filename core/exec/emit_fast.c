@@ -8,6 +8,7 @@
  */
 #include "exec/emit_private.h"
 #include "exec/follow.h"
+#include "exec/launch.h"
 #include "exec/rows.h"
 
 #include <string.h>
@@ -31,14 +32,14 @@ static inline int same_shape(const burn_tensor *a, const burn_tensor *b)
 
 /*
  * Looks at the inputs once: the one that has the shape of the output, the key of their dtypes and
- * kinds, and whether one of them is tracked. NULL when the short way does not apply.
+ * kinds, and which of them are tracked. NULL when the short way does not apply.
  */
 static inline const burn_tensor *look(burn_tensor *const *in, uint32_t n_in, uint64_t *out_key,
-                                      int *out_tracked)
+                                      uint32_t *out_tracked)
 {
     const burn_tensor *lead = NULL;
     uint64_t key = 1;
-    int tracked = 0;
+    uint32_t tracked = 0;
     for (uint32_t i = 0; i < n_in; i++) {
         const burn_tensor *t = in[i];
         if (t == NULL || t->cause != NULL || (t->flags & BURNI_MOVED) != 0) {
@@ -52,7 +53,7 @@ static inline const burn_tensor *look(burn_tensor *const *in, uint32_t n_in, uin
         if ((t->flags & BURNI_CONTIGUOUS) == 0) {
             return NULL;
         }
-        tracked |= t->node != NULL;
+        tracked |= (uint32_t)(t->node != NULL) << i;
         if (lead == NULL) {
             lead = t;
         } else if (t->device->core != lead->device->core || !same_shape(t, lead)) {
@@ -111,6 +112,16 @@ static uint8_t output_dtype(const burni_op *op, const uint8_t *dtypes)
     return set != 0 && (set & (set - 1)) == 0 ? (uint8_t)__builtin_ctzll(set) : BURN_DTYPE_NONE;
 }
 
+/* Inputs whose roles carry a gradient. */
+static uint32_t carriers(const burni_op *op, uint32_t n_in)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < n_in && op->differentiable; i++) {
+        mask |= (uint32_t)((op->def.roles[i].flags & BURN_ROLE_NO_GRAD) == 0) << i;
+    }
+    return mask;
+}
+
 /* Finds out what a new key means; 0 when it is not for the short way. Apart, for it is rare and the
  * registers are few. */
 __attribute__((noinline)) static int learn(burni_stream *stream, const burni_op *op,
@@ -156,11 +167,26 @@ __attribute__((noinline)) static int learn(burni_stream *stream, const burni_op 
                       BURN_RECOMPUTE_NONE;
     fast->resolved = r;
     fast->immediates = mask;
+    fast->grads = carriers(op, n_in) & ~mask;
     for (uint32_t i = 0; i <= n_in; i++) {
         fast->operands[i] = operands[i];
         fast->sizes[i] = (uint8_t)burn_dtype_size(dtypes[i]);
     }
     return 1;
+}
+
+/* The meta of a tensor of the output's shape, or of a scalar, in the dtype that the op takes. */
+static inline void write_meta(burn_meta *meta, const burn_tensor *t, uint8_t dtype)
+{
+    uint32_t head = burni_handle_head(t);
+    memcpy(&meta->kind, &head, sizeof(head));
+    meta->flags = 0;
+    meta->dtype = dtype;
+    meta->zero = 0;
+    meta->dims[0] = t->dims[0]; /* nearly always all of them */
+    for (uint32_t d = 1; d < t->rank; d++) {
+        meta->dims[d] = t->dims[d];
+    }
 }
 
 /* Tape node for the common case: every tensor has the output's shape. Inlined where the number of
@@ -184,10 +210,9 @@ make_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint
             depth = t->node->depth > depth ? t->node->depth : depth;
             saves |= op->def.vjp_saves != NULL ? op->def.vjp_saves[i] : 0;
         }
-        burni_handle_meta(t, &node->in_meta[i]);
-        node->in_meta[i].dtype = fast->operands[i].dtype;
+        write_meta(&node->in_meta[i], t, fast->operands[i].dtype);
     }
-    burni_handle_meta(out, &node->out_meta[0]);
+    write_meta(&node->out_meta[0], out, out->dtype);
     node->depth = depth + 1;
     node->tag = thread->tag;
     if (saves != 0) {
@@ -219,21 +244,6 @@ fast_node(burni_thread *thread, const burni_op *op, burn_tensor *const *in, uint
 {
     return n_in == 2 ? make_node(thread, op, in, 2, out, fast, immediates)
                      : make_node(thread, op, in, n_in, out, fast, immediates);
-}
-
-/* An input whose role carries a gradient is tracked. */
-static int tape_wanted(const burni_thread *thread, const burni_op *op, burn_tensor *const *in,
-                       uint32_t n_in)
-{
-    if (thread->no_grad != 0 || !op->differentiable) {
-        return 0;
-    }
-    int wanted = 0;
-    for (uint32_t i = 0; i < n_in; i++) {
-        wanted |= in[i]->kind == BURN_TENSOR && in[i]->node != NULL &&
-                  (op->def.roles[i].flags & BURN_ROLE_NO_GRAD) == 0;
-    }
-    return wanted;
 }
 
 static inline burn_tensor *make_output(burni_thread *thread, const burn_tensor *lead,
@@ -270,11 +280,11 @@ static int convert(const burni_op *op, const burni_fast *fast, burn_tensor *cons
 }
 
 /* What is remembered of the key; NULL when the short way does not apply. */
-static inline const burni_fast *recall(burni_stream *stream, const burni_op *op,
+static inline burni_fast *recall(burni_stream *stream, const burni_op *op,
                                        burn_tensor *const *in, uint32_t n_in,
                                        const burn_tensor *lead, uint64_t key)
 {
-    const burni_fast *fast = &stream->resolver.fast[op->index];
+    burni_fast *fast = &stream->resolver.fast[op->index];
     uint32_t version = atomic_load_explicit(&stream->device->rows_version, memory_order_relaxed);
     if (__builtin_expect(fast->key == key && version == stream->resolver.rows_version, 1)) {
         return fast;
@@ -282,12 +292,12 @@ static inline const burni_fast *recall(burni_stream *stream, const burni_op *op,
     return learn(stream, op, in, n_in, lead, key) ? fast : NULL;
 }
 
-static inline void launch_operands(const burni_fast *fast, burn_tensor *const *in, uint32_t n_in,
-                                   const int64_t *n, uint64_t (*immediates)[2],
-                                   burn_operand *operands, burni_storage **storages)
+/* `operands` are copies of those that are remembered, or these themselves. */
+static inline void fill_operands(const burni_fast *fast, burn_tensor *const *in, uint32_t n_in,
+                                 const int64_t *n, uint64_t (*immediates)[2],
+                                 burn_operand *operands, burni_storage **storages)
 {
     for (uint32_t i = 0; i < n_in; i++) {
-        operands[i] = fast->operands[i];
         operands[i].dims = n;
         storages[i] = NULL;
         if ((fast->immediates >> i & 1) != 0) {
@@ -298,20 +308,25 @@ static inline void launch_operands(const burni_fast *fast, burn_tensor *const *i
             operands[i].offset = (uint64_t)in[i]->offset * fast->sizes[i];
         }
     }
-    operands[n_in] = fast->operands[n_in];
     operands[n_in].dims = n;
+    operands[n_in].offset = 0;
 }
 
 /* Hands the launch over. Apart, for its room on the stack. */
 __attribute__((noinline)) static int32_t append(burni_stream *stream, const burni_op *op,
-                                                const burni_fast *fast, burn_tensor *const *in,
+                                                burni_fast *fast, burn_tensor *const *in,
                                                 uint32_t n_in, int64_t n,
                                                 uint64_t (*immediates)[2], const burn_tensor *t)
 {
     const burni_thread *thread = burni_thread_current;
-    burn_operand operands[BURNI_FAST_IN + 1];
+    burn_operand copies[BURNI_FAST_IN + 1];
     burni_storage *storages[BURNI_FAST_IN + 1];
-    launch_operands(fast, in, n_in, &n, immediates, operands, storages);
+    int now = burni_launches_now(stream);
+    burn_operand *operands = now ? fast->operands : copies;
+    for (uint32_t i = 0; i <= n_in && !now; i++) {
+        copies[i] = fast->operands[i];
+    }
+    fill_operands(fast, in, n_in, &n, immediates, operands, storages);
     storages[n_in] = t->storage;
     burni_launch launch = {.op = op,
                            .resolved = fast->resolved,
@@ -324,14 +339,15 @@ __attribute__((noinline)) static int32_t append(burni_stream *stream, const burn
                            .extent = n,
                            .operands = operands,
                            .storages = storages};
-    return burni_stream_append(stream, &launch, NULL);
+    return now ? burni_launch_run_now(stream, &launch, operands)
+               : burni_stream_append(stream, &launch, NULL);
 }
 
 int burni_emit_dense(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
                      uint32_t n_in, burn_tensor **out)
 {
     uint64_t key = 0;
-    int tracked = 0;
+    uint32_t tracked = 0;
     if (n_in > BURNI_FAST_IN || n_in != op->def.n_in || thread->watch != 0 ||
         thread->direct != NULL) {
         return 0;
@@ -347,12 +363,12 @@ int burni_emit_dense(burni_thread *thread, const burni_op *op, burn_tensor *cons
     }
     int64_t n = lead->numel;
     /* One element coalesces to rank 0, so it has a key of its own. */
-    const burni_fast *fast = recall(stream, op, in, n_in, lead, key << 1 | (n == 1));
+    burni_fast *fast = recall(stream, op, in, n_in, lead, key << 1 | (n == 1));
     uint64_t immediates[BURNI_FAST_IN][2];
     if (fast == NULL || (fast->immediates != 0 && !convert(op, fast, in, n_in, immediates))) {
         return 0;
     }
-    int taped = tracked && tape_wanted(thread, op, in, n_in);
+    int taped = (tracked & fast->grads) != 0 && thread->no_grad == 0;
     if (taped && !fast->tapes) {
         return 0;
     }

@@ -717,15 +717,14 @@ void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
 
 /*
  * The short way, for the many small calls of a program that waits for nothing: a device that has
- * finished when the kernel returns, nothing that waits, one output of its own, no workspace, inputs
- * that are fine and nobody's variables. 0: the long way is needed, and nothing was done.
+ * finished when the kernel returns, nothing that waits, one output of its own, inputs that are fine
+ * and nobody's variables. 0: the long way is needed, and nothing was done.
  */
 static int is_short(const burni_stream *stream, const burni_launch *launch)
 {
     uint32_t n_in = launch->n_in;
     if (burni_stream_way(stream) != 0 || launch->n_out != 1 || launch->storages[n_in] == NULL ||
-        (launch->moved | launch->dying | launch->overwrite) != 0 || launch->check != NULL ||
-        launch->resolved->workspace_bytes > 0) {
+        (launch->moved | launch->dying | launch->overwrite) != 0 || launch->check != NULL) {
         return 0;
     }
     for (uint32_t i = 0; i < n_in; i++) {
@@ -745,12 +744,26 @@ static int32_t run_short(burni_stream *stream, const burni_launch *launch, burn_
 {
     burni_storage *out = launch->storages[launch->n_in];
     burn_err err;
-    if (burni_storage_back(stream, out, NULL) != BURN_OK) {
+    burn_operand workspace;
+    burni_block *scratch = NULL;
+    int fits = burni_storage_back(stream, out, NULL) == BURN_OK;
+    if (fits && launch->resolved->workspace_bytes > 0) {
+        scratch = take_workspace(stream, launch, &workspace, NULL);
+        fits = scratch != NULL;
+    }
+    if (__builtin_expect(!fits, 0)) {
         return burni_launch_run(stream, launch, operands); /* which asks again, and says why */
     }
     bind(launch, operands);
     begin_error(&err);
-    int32_t rc = launch_kernel(stream, launch, operands, NULL, NULL, &err);
+    burn_call call;
+    fill_call(stream, launch, operands, &call);
+    call.workspace = scratch != NULL ? &workspace : NULL;
+    const burn_row *row = launch->resolved->row;
+    int32_t rc = burni_stream_said(stream, row->name, row->launch(&call), &err);
+    if (scratch != NULL) {
+        burni_pool_give(&stream->cache, scratch);
+    }
     stream->n_launched++;
     if (__builtin_expect(rc != BURN_OK, 0)) {
         unbind(launch, operands);

@@ -34,6 +34,12 @@ void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);
+/* 1: a call of the thread runs at once, so what describes it need not be copied: it goes straight to
+ * burni_launch_run_now, else to burni_stream_append. */
+static inline int burni_launches_now(const burni_stream *stream)
+{
+    return stream->window == 1 && stream->recording == NULL;
+}
 /* May output 0, or any of a fused call's (`by_position`), lie in the memory of input i, by the row
  * and the views of the inputs? Lifetimes and sizes are the caller's to look at. */
 int burni_launch_may_share(const burni_launch *launch, uint32_t i, int by_position);

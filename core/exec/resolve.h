@@ -50,6 +50,7 @@ typedef struct burni_fast {
     const burni_resolved *resolved;
     uint32_t immediates; /* bit i: input i is one */
     uint32_t tapes;      /* a tracked call may be recorded the short way, too */
+    uint32_t grads;      /* bit i: a call is recorded when input i is tracked */
     uint8_t sizes[BURNI_FAST_IN + 1]; /* bytes of an element */
     burn_operand operands[BURNI_FAST_IN + 1];
 } burni_fast;

@@ -96,7 +96,9 @@ void burni_node_unref(burni_node *node)
         burni_node *n = work;
         work = n->next;
         for (uint32_t i = 0; i < n->n_in; i++) {
-            work = unref_saved(n->saved_in[i], work);
+            if (n->saved_in[i] != NULL) {
+                work = unref_saved(n->saved_in[i], work);
+            }
             burni_node *parent = n->edges[i].node;
             if (parent != NULL && drop_ref(parent)) {
                 parent->next = work;
