@@ -34,7 +34,7 @@ void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);
-/* 1: a call of the thread runs at once, so what describes it need not be copied: it goes straight to
+/* 1: a call of the thread runs at once, so what describes it need not be copied: it goes to
  * burni_launch_run_now, else to burni_stream_append. */
 static inline int burni_launches_now(const burni_stream *stream)
 {
