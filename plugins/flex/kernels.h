@@ -48,7 +48,8 @@ typedef struct flex_pointwise_table {
 
 /* f32 reductions over dense runs, see reduce_f32_tmpl.c. */
 typedef struct flex_reduce_table {
-    float (*sum)(const float *x, uint64_t n);
+    /* `from`, and the sums of runs of FLEX_REDUCE_RUN added to it one by one. */
+    double (*sum)(double from, const float *x, uint64_t n);
     float (*max)(const float *x, uint64_t n);
     float (*min)(const float *x, uint64_t n);
     /* acc[j] += x[j] and so on, for sums over outer dims. */

@@ -49,8 +49,9 @@ static void fold_range(const reduction *r, const char *data, int64_t lo, int64_t
     _Alignas(64) char raw[GATHER * 8];
     _Alignas(64) float wide[RUN];
     if (r->dense) {
-        for (int64_t at = lo; at < hi; at += RUN) {
-            int64_t n = hi - at < RUN ? hi - at : RUN;
+        int64_t most = r->convert != NULL ? RUN : flex_fold_most(fold);
+        for (int64_t at = lo; at < hi; at += most) {
+            int64_t n = hi - at < most ? hi - at : most;
             const void *x = data + at * (int64_t)r->size;
             if (r->convert != NULL) {
                 r->convert(wide, x, (uint64_t)n);

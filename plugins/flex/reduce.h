@@ -69,6 +69,9 @@ typedef struct flex_reducer {
 
 /* The fold of a kind over elements of a dtype; for halves, over what was widened to f32. */
 flex_fold_fn flex_fold_of(uint8_t dtype, uint32_t kind);
+
+/* The most elements that it takes at a time: a run, or a part, where it cuts runs itself. */
+int64_t flex_fold_most(flex_fold_fn fold);
 void flex_acc_start(flex_acc *acc, uint32_t kind, double shift);
 /* `b` follows `a` in the row. */
 void flex_acc_merge(const flex_reducer *r, uint32_t kind, flex_acc *a, const flex_acc *b);

@@ -9,6 +9,7 @@
  */
 #include "kernels.h"
 #include "math_f32.h"
+#include "reduce.h"
 #include "widen.h"
 
 #define PASTE2(a, b) a##b
@@ -102,6 +103,36 @@ static float sum(const float *x, uint64_t n)
         }
     }
     return chain_sum(acc);
+}
+
+/*
+ * Two runs at a time where there are registers for it: a run is so short that what its end costs,
+ * and that its loop ends, shows.
+ */
+static double sum_runs(double from, const float *x, uint64_t n)
+{
+    enum { RUN = FLEX_REDUCE_RUN };
+    while (WIDTH > 4 && n >= 2 * RUN) {
+        vec first[CHAINS] = {{0}};
+        vec second[CHAINS] = {{0}};
+        for (uint64_t i = 0; i < RUN; i += STEP) {
+            for (uint32_t k = 0; k < CHAINS; k++) {
+                first[k] += load(x + i + k * WIDTH);
+                second[k] += load(x + RUN + i + k * WIDTH);
+            }
+        }
+        from += (double)chain_sum(first);
+        from += (double)chain_sum(second);
+        x += 2 * RUN;
+        n -= 2 * RUN;
+    }
+    while (n > 0) {
+        uint64_t run = n < RUN ? n : RUN;
+        from += (double)sum(x, run);
+        x += run;
+        n -= run;
+    }
+    return from;
 }
 
 /* Which lanes are NaN, and the better of two: the second where neither is, or one is NaN. */
@@ -299,7 +330,7 @@ static double sum_exp(const float *x, float shift, uint64_t n)
 }
 
 const flex_reduce_table ISA_NAME(flex_reduce_table_) = {
-    .sum = sum,
+    .sum = sum_runs,
     .max = max,
     .min = min,
     .add_rows = add_rows,

@@ -32,10 +32,10 @@ void flex_acc_start(flex_acc *acc, uint32_t kind, double shift)
     }
 }
 
-/* f32 folds on vector code; sums of f32 stay f32 within a run of RUN elements. */
+/* f32 folds on vector code; sums of f32 stay f32 within a run. */
 static void fold_f32_sum(flex_acc *acc, const void *x, uint64_t n)
 {
-    acc->f += (double)flex_isa_kernels->reduce->sum(x, n);
+    acc->f = flex_isa_kernels->reduce->sum(acc->f, x, n);
     acc->seen += (int64_t)n;
 }
 
@@ -132,6 +132,11 @@ flex_fold_fn flex_fold_of(uint8_t dtype, uint32_t kind)
         return half && kind == FLEX_R_SUM ? fold_f32_sum_wide : f32_folds[kind];
     }
     return folds[wide]->fold[kind];
+}
+
+int64_t flex_fold_most(flex_fold_fn fold)
+{
+    return fold == fold_f32_sum ? FLEX_REDUCE_PART : FLEX_REDUCE_RUN;
 }
 
 void flex_acc_merge(const flex_reducer *r, uint32_t kind, flex_acc *a, const flex_acc *b)
