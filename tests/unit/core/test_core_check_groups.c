@@ -152,7 +152,50 @@ static void nan__a_row_and_its_elements(void **state)
     }
 }
 
+/* What a softmax makes 0, a logarithm makes infinite; all of it is one group. */
+static void nan__a_reader_of_lines_is_named(void **state)
+{
+    (void)state;
+    for (int k = 0; k < ROUNDS; k++) {
+        burn_scope_begin();
+        burn_tensor *x = x_of(k, k == BAD_ROUND ? 900 : 3);
+        burn_tensor *p = burn_softmax(burn_mul(x, burn_scalar(0.5)), 1);
+        burn_tensor *y = burn_layer_norm(burn_log(p), NULL, NULL, 1, 1e-5);
+        if (k == BAD_ROUND) {
+            check_read_fails(y, BURN_E_DATA, "log: output", "inf at [0,0] of f32[2,3]",
+                             "x f32[2,3] from 0 to 1", NULL);
+            assert_int_equal(burn_sync(dev, NULL), BURN_E_DATA);
+        } else {
+            double got[6];
+            assert_int_equal(burn_read_f64(y, got, 6, NULL), BURN_OK);
+        }
+        burn_scope_end();
+    }
+    assert_true(!makes_groups() || fused_calls() >= 4);
+}
+
 /* ---- compare --------------------------------------------------------------------------------- */
+
+static void compare__groups_with_lines_pass(void **state)
+{
+    (void)state;
+    burni_check_counts before = burni_check_report();
+    for (int k = 0; k < ROUNDS; k++) {
+        burn_scope_begin();
+        burn_tensor *x = burn_random_normal(dev, BURN_F32, 2, DIMS(33, 70));
+        burn_tensor *gamma = burn_random_normal(dev, BURN_F32, 1, DIMS(70));
+        burn_tensor *y = burn_layer_norm(burn_mul(x, burn_scalar(3.0)), gamma, gamma, 1, 1e-5);
+        burn_tensor *p = burn_softmax(burn_relu(burn_move(y)), 1);
+        double item = burn_item(burn_sum(burn_neg(p), 0, NULL, 0), NULL);
+        assert_true(fabs(item + 33) < 0.01);
+        burn_scope_end();
+    }
+    burni_check_counts after = burni_check_report();
+    assert_int_equal(after.wrong, before.wrong);
+    assert_true(after.compared >= before.compared + 5 * ROUNDS);
+    assert_true(!makes_groups() || fused_calls() >= 5);
+    check_clean();
+}
 
 static void compare__groups_pass(void **state)
 {
@@ -329,7 +372,9 @@ int main(int argc, char **argv)
         NAN_TEST(nan__what_was_given_passes),
         NAN_TEST(nan__the_culprit_may_stand_behind_one_who_is_not),
         NAN_TEST(nan__a_row_and_its_elements),
+        NAN_TEST(nan__a_reader_of_lines_is_named),
         COMPARE_TEST(compare__groups_pass),
+        COMPARE_TEST(compare__groups_with_lines_pass),
         COMPARE_TEST(compare__a_loop_of_updates_passes),
         NAN_TEST(replay__a_step_that_was_kept_checked),
         cmocka_unit_test_setup_teardown(replay__a_step_that_is_checked_later, core_setup,
