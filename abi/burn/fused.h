@@ -76,7 +76,8 @@ typedef struct burn_fused_input {
  *
  * From version 3 on a reduction may also give a COLUMN value, over axis 0 of [rows, length]:
  * `length` elements, which are there only when all rows have been seen. So no step takes it, and it
- * is an output. A program of none of this may be of version 1.
+ * is an output. A loss (BURN_FUSE_REDUCE with an attribute `reduction`) takes FULL values and gives
+ * the ROW value of the only row. A program of none of this may be of version 1.
  */
 typedef struct burn_fused_step {
     uint64_t op;

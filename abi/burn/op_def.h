@@ -78,6 +78,8 @@ enum { BURN_EFFECT_PURE = 0, BURN_EFFECT_RANDOM = 1, BURN_EFFECT_STATE = 2, BURN
 enum {
     BURN_FUSE_NONE = 0,
     BURN_FUSE_POINTWISE = 1, /* the core infers, broadcasts, coalesces and sums gradients back */
+    /* Along the axes of its attributes (burn_attrs_axes); or, with an attribute `reduction` (U32,
+     * BURN_REDUCTION_*) and operands of one shape, to one number, where it is not NONE: a loss. */
     BURN_FUSE_REDUCE = 2,
     BURN_FUSE_VIEW = 3, /* has `view`; never launches */
     BURN_FUSE_EPILOGUE_HOST = 4,

@@ -14,6 +14,7 @@
 #include "exec/check.h"
 #include "exec/launch.h"
 #include "exec/places.h"
+#include "exec/walk.h"
 #include "graph/fused.h"
 #include "ops/registry.h"
 #include "ops/rules.h"
@@ -126,9 +127,8 @@ int burni_is_one_line(const burni_launch *launch, uint32_t i)
 
 int64_t burni_line_of(const burni_launch *launch)
 {
-    const burni_resolved *r = launch->resolved;
     const burn_operand *z = &launch->operands[launch->n_in];
-    if (r->row == NULL || r->copy_mask != 0 || (r->row->flags & BURN_ROW_LINES) == 0) {
+    if (!burni_row_has_step(launch)) {
         return 0;
     }
     for (uint32_t i = 0; i < launch->n_in; i++) {
@@ -200,7 +200,7 @@ static void add_member(making *m, uint32_t member)
         args[i] = argument(m, member, i);
         m->may_stop |= may_stop(launch, i);
     }
-    if (self->reduces) {
+    if (self->reduces && !burni_is_loss(&launch->op->def)) {
         const burn_attrs_axes *given = launch->attrs;
         burni_fused_axes(&axes, self->space, given->correction);
         attrs = &axes;
@@ -330,6 +330,10 @@ static int measure(const burni_batch *batch, const burni_group *g, int64_t *out_
         const burni_launch *launch = &batch->records[g->members[k].record]->launch;
         int64_t made = burni_operand_numel(&launch->operands[launch->n_in]);
         if (g->members[k].produces && !burni_may_produce(launch)) {
+            return 0;
+        }
+        if (g->members[k].reduces && burni_is_loss(&launch->op->def) &&
+            !burni_reduces_rows(launch)) {
             return 0;
         }
         if (g->members[k].reduces || g->members[k].lines) {

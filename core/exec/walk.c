@@ -7,6 +7,8 @@
  */
 #include "exec/walk.h"
 
+#include "ops/rules.h"
+
 #include <burn/op_attrs.h>
 
 /* Rows that are longer are walked several times, and a turned operand would be turned each time. */
@@ -66,11 +68,31 @@ int burni_turn_has_rows(const burni_turn *turn, int64_t length)
 
 /* ---- reductions ------------------------------------------------------------------------------ */
 
+int burni_row_has_step(const burni_launch *launch)
+{
+    const burni_resolved *r = launch->resolved;
+    return r->row != NULL && r->copy_mask == 0 && (r->row->flags & BURN_ROW_LINES) != 0;
+}
+
+/* A loss goes over all dims, where it gives one number of operands that are dense. */
+static int loss_reduces(const burni_launch *launch)
+{
+    int reduces = burni_row_has_step(launch) &&
+                  burni_loss_reduces(&launch->op->def, launch->attrs);
+    for (uint32_t i = 0; i < launch->n_in; i++) {
+        reduces &= launch->operands[i].layout == BURN_LAYOUT_CONTIGUOUS;
+    }
+    return reduces;
+}
+
 /* The dims that it goes over, as bits; 0 where it is no reduction of a dense operand. */
 static uint32_t reduced_dims(const burni_launch *launch)
 {
     const burn_attrs_axes *a = launch->attrs;
     const burn_operand *x = &launch->operands[0];
+    if (burni_is_loss(&launch->op->def)) {
+        return loss_reduces(launch) ? (1u << x->rank) - 1u : 0;
+    }
     if (launch->attrs_size < sizeof(*a) || launch->n_in != 1 || x->rank == 0 ||
         x->layout != BURN_LAYOUT_CONTIGUOUS) {
         return 0;

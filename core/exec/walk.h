@@ -24,6 +24,9 @@ int burni_turns_agree(const burni_turn *a, const burni_turn *b, burni_turn *out)
 /* Can rows of that length (0: there are none) be walked by its blocks? */
 int burni_turn_has_rows(const burni_turn *turn, int64_t length);
 
+/* Does the row that serves the launch promise the bits of a step (BURN_ROW_LINES)? */
+int burni_row_has_step(const burni_launch *launch);
+
 /* Is it a reduction over the last dims of a dense operand? Over the first ones, with enough
  * left? */
 int burni_reduces_rows(const burni_launch *launch);

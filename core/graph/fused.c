@@ -223,7 +223,8 @@ static int32_t check_op(const check *c, uint32_t s, const burni_op **out)
     if (kind == BURN_FUSE_EPILOGUE_HOST && !burni_fused_has_producer(c->p)) {
         kind = BURN_FUSE_NONE;
     }
-    if (kind == BURN_FUSE_LINES && c->p->head.revision < BURN_FUSED_VERSION_LINES) {
+    int is_late = kind == BURN_FUSE_LINES || burni_is_loss(d);
+    if (is_late && c->p->head.revision < BURN_FUSED_VERSION_LINES) {
         return wrong(c, "step %u (%s): goes over lines, which version %u does not know", s, d->name,
                      c->p->head.revision);
     }
@@ -377,7 +378,7 @@ static int32_t check_spaces(const check *c, uint32_t s, const burni_op *op)
                          op->def.name, i, step->n_args, v);
         }
         uint8_t space = v == BURN_FUSED_NONE ? BURN_FUSED_ONE : value_at(c->p, v).space;
-        if (reduces && i == 0 && space != BURN_FUSED_FULL) {
+        if (reduces && i < step->n_args && space != BURN_FUSED_FULL) {
             return wrong(c, "step %u (%s): reduces a value of space %s; it must be full", s,
                          op->def.name, space_names[space]);
         }
@@ -452,6 +453,13 @@ static int32_t check_attrs(check *c, uint32_t s, const burni_op *op)
     int32_t rc = check_place(c, s, d->name);
     if (rc == BURN_OK) {
         rc = check_fields(c, s, d, c->bytes + step->attrs_offset);
+    }
+    if (rc == BURN_OK && burni_is_loss(d)) {
+        int reduces = burni_loss_reduces(d, c->bytes + step->attrs_offset);
+        return reduces && step->space == BURN_FUSED_ROW
+                   ? BURN_OK
+                   : wrong(c, "step %u (%s): a loss gives one row's value, by mean or sum", s,
+                           d->name);
     }
     if (rc == BURN_OK && d->fuse == BURN_FUSE_REDUCE) {
         burn_attrs_axes given;

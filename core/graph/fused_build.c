@@ -142,7 +142,7 @@ int burni_fused_takes(const burni_op *op, uint32_t fuse)
     int fits = d->fuse == fuse && op->plugin == NULL && d->n_out == 1 && !op->variadic &&
                d->n_in <= BURN_FUSED_MAX_ARGS && d->effect <= BURN_EFFECT_RANDOM;
     if (fuse == BURN_FUSE_REDUCE) {
-        return fits && d->attrs == burni_attrs_axes_rows;
+        return fits && (d->attrs == burni_attrs_axes_rows || burni_is_loss(d));
     }
     if (fuse == BURN_FUSE_GENERATE) {
         return fits && (d->n_attrs == 0 || d->attrs == burni_attrs_shape_rows);
@@ -192,7 +192,7 @@ static uint32_t version_of(const burni_fused_builder *b)
     }
     for (uint32_t s = 0; s < b->n_steps; s++) {
         const burni_op *op = burni_op_find(b->steps[s].op);
-        if (op != NULL && op->def.fuse == BURN_FUSE_LINES) {
+        if (op != NULL && (op->def.fuse == BURN_FUSE_LINES || burni_is_loss(&op->def))) {
             version = BURN_FUSED_VERSION_LINES;
         }
         if (b->steps[s].space == BURN_FUSED_COLUMN) {

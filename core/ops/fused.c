@@ -76,6 +76,16 @@ static int32_t check_operand(const burni_fused_frame *f, uint32_t i, const burn_
     return BURN_OK;
 }
 
+/* A loss is one number of all positions. */
+static int has_loss(const burn_fused_program *p)
+{
+    int found = 0;
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        found |= burni_is_loss(&burni_op_find(burn_fused_steps(p)[s].op)->def);
+    }
+    return found;
+}
+
 static int32_t measure_rows(burni_fused_frame *f, const burn_meta *const *in, burn_err *err)
 {
     if (f->program->row_input == BURN_FUSED_NONE) {
@@ -90,6 +100,10 @@ static int32_t measure_rows(burni_fused_frame *f, const burn_meta *const *in, bu
                           (long long)f->n, (long long)f->length);
     }
     f->rows = f->n / f->length;
+    if (f->rows != 1 && has_loss(f->program)) {
+        return burni_fail(err, BURN_E_SHAPE, "fused: a loss of %lld rows of %lld; one is possible",
+                          (long long)f->rows, (long long)f->length);
+    }
     return BURN_OK;
 }
 

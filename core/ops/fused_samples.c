@@ -238,6 +238,19 @@ static const row table[] = {
       TENSOR(F32, WHOLE, 2, 3, 4)},
      {STEP2(ADD, F32, FULL, 0, 1), STEP3(LAYER_NORM, F32, FULL, 4, 3, NONE),
       STEP2(SUB, F32, FULL, 5, 0)}, 0, BURN_FUSED_VERSION_LINES},
+    {"a loss of what a map makes", 32.0, 0, 2, 3, 2, 1, {4},
+     {TENSOR(F32, FULL, 2, 4, 12), TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 48.0)},
+     {STEP1(TANH, F32, FULL, 0), STEP2(MSE_LOSS, F32, ROW, 3, 1)}, 0, BURN_FUSED_VERSION_LINES},
+    {"a loss of several rows", 0.0, 0, 2, 3, 2, 1, {4},
+     {TENSOR(F32, FULL, 2, 4, 12), TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 12.0)},
+     {STEP1(TANH, F32, FULL, 0), STEP2(MSE_LOSS, F32, ROW, 3, 1)}, BURN_E_SHAPE,
+     BURN_FUSED_VERSION_LINES},
+    {"a loss in version 2", 0.0, 0, 2, 3, 1, 1, {3},
+     {TENSOR(F32, FULL, 2, 4, 12), TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 48.0)},
+     {STEP2(MSE_LOSS, F32, ROW, 0, 1)}, BURN_E_FORMAT, BURN_FUSED_VERSION_PRODUCER},
+    {"a loss that is full", 0.0, 0, 2, 3, 1, 1, {3},
+     {TENSOR(F32, FULL, 2, 4, 12), TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 48.0)},
+     {STEP2(MSE_LOSS, F32, FULL, 0, 1)}, BURN_E_FORMAT, BURN_FUSED_VERSION_LINES},
     {"a line of another length", 0.0, 0, 1, 3, 1, 1, {3},
      {TENSOR(F32, FULL, 2, 4, 12), NUMBER(I64, 12.0), TENSOR(F32, WHOLE, 1, 11)},
      {STEP3(LAYER_NORM, F32, FULL, 0, 2, NONE)}, BURN_E_SHAPE, BURN_FUSED_VERSION_LINES},
@@ -311,6 +324,12 @@ static uint32_t step_attrs(const step *s, void *out)
         a->axis = 1;
         return (uint32_t)sizeof(*a);
     }
+    if (s->op == BURN_OP_MSE_LOSS) {
+        burn_attrs_loss *a = out;
+        burn_attrs_init(a, (uint32_t)sizeof(*a));
+        a->reduction = BURN_REDUCTION_MEAN;
+        return (uint32_t)sizeof(*a);
+    }
     if (s->op == BURN_OP_LAYER_NORM) {
         burn_attrs_norm *a = out;
         burn_attrs_init(a, (uint32_t)sizeof(*a));
@@ -356,6 +375,7 @@ static void put_step(burn_sample *s, const step *from, size_t at, uint16_t *row_
         burn_attrs_conv conv;
         burn_attrs_axis axis;
         burn_attrs_norm norm;
+        burn_attrs_loss loss;
     } attrs;
     burn_fused_step to = {0};
     to.op = from->op;

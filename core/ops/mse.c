@@ -116,6 +116,7 @@ const burn_op_def burn_op_def_mse_loss = {
     .n_in = 2,
     .n_out = 1,
     .roles = mse_roles,
+    .fuse = BURN_FUSE_REDUCE,
     .attrs = loss_attrs,
     .n_attrs = N_LOSS_ATTRS,
     .attrs_size = sizeof(burn_attrs_loss),

@@ -211,20 +211,37 @@ const burn_attr burni_attrs_shape_rows[BURNI_N_ATTRS_SHAPE] = {
     BURNI_ATTR(burn_attrs_shape, dims, BURN_ATTR_I64_LIST, BURN_ATTR_DIM, "dims of the output"),
 };
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- lines and losses ------------------------------------------------------------------------ */
 
-/* The attribute that says what a line is, or NULL. */
-static const burn_attr *line_attr(const burn_op_def *d)
+static const burn_attr *find_attr(const burn_op_def *d, uint32_t type, const char *name)
 {
     const burn_attr *found = NULL;
     for (uint32_t i = 0; i < d->n_attrs; i++) {
         const char *row = (const char *)d->attrs + (size_t)i * d->attr_stride;
         const burn_attr *a = (const burn_attr *)(const void *)row;
-        int is_axis = a->type == BURN_ATTR_I64 && strcmp(a->name, "axis") == 0;
-        int is_count = a->type == BURN_ATTR_U32 && strcmp(a->name, "n_axes") == 0;
-        found = is_axis || is_count ? a : found;
+        found = a->type == type && strcmp(a->name, name) == 0 ? a : found;
     }
     return found;
+}
+
+/* The attribute that says what a line is, or NULL. */
+static const burn_attr *line_attr(const burn_op_def *d)
+{
+    const burn_attr *axis = find_attr(d, BURN_ATTR_I64, "axis");
+    return axis != NULL ? axis : find_attr(d, BURN_ATTR_U32, "n_axes");
+}
+
+int burni_is_loss(const burn_op_def *d)
+{
+    return d->fuse == BURN_FUSE_REDUCE && find_attr(d, BURN_ATTR_U32, "reduction") != NULL;
+}
+
+int burni_loss_reduces(const burn_op_def *d, const void *attrs)
+{
+    uint32_t reduction = BURN_REDUCTION_NONE;
+    const burn_attr *a = find_attr(d, BURN_ATTR_U32, "reduction");
+    memcpy(&reduction, (const char *)attrs + a->offset, sizeof(reduction));
+    return reduction != BURN_REDUCTION_NONE;
 }
 
 int burni_goes_over_lines(const burn_op_def *d)

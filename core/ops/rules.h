@@ -88,6 +88,10 @@ extern const burn_attr burni_attrs_shape_rows[BURNI_N_ATTRS_SHAPE];
 int burni_goes_over_lines(const burn_op_def *d);
 /* How many of the last axes are a line of a call on that rank; 0: lines go along other axes. */
 uint32_t burni_line_axes(const burn_op_def *d, const void *attrs, uint32_t rank);
+/* Is it a loss that reduces its operands to one number (BURN_FUSE_REDUCE)? */
+int burni_is_loss(const burn_op_def *d);
+/* Does a call of one with these attributes, or does it give all elements? */
+int burni_loss_reduces(const burn_op_def *d, const void *attrs);
 /* The attributes become those of a call on [rows, length]. */
 void burni_set_line_axis(const burn_op_def *d, void *attrs);
 

@@ -11,6 +11,7 @@
 
 #include "cast.h"
 #include "fused_producer.h"
+#include "pair_fold.h"
 #include "pointwise.h"
 #include "reduce_columns.h"
 #include "tiles.h"
@@ -471,6 +472,35 @@ static uint16_t make_reduce(draft *d, const burn_fused_step *step, const reduce_
     return out;
 }
 
+/* A fold of what x and y make, to the bits of the op's own row (loss.c), which does the same. */
+static uint16_t make_pair_fold(draft *d, const burn_fused_step *step, const flex_pair_fold *pair,
+                               const burn_attrs_loss *a)
+{
+    uint16_t x = fit(d, widen(d, value_of(d, step->args[0])), BURN_FUSED_FULL);
+    uint16_t y = fit(d, widen(d, value_of(d, step->args[1])), BURN_FUSED_FULL);
+    uint8_t dtype = d->values[x].dtype;
+    uint16_t z = binary(d, flex_pointwise[dtype]->binary[pair->map], x, y, dtype,
+                        BURN_FUSED_FULL);
+    if (d->program->row_input == NONE || d->n_folds == FLEX_FUSED_FOLDS) {
+        (void)fail(d, "too many reductions");
+        return 0;
+    }
+    uint16_t out = new_value(d, step->dtype, BURN_FUSED_ROW);
+    flex_fused_fold *f = &d->folds[d->n_folds];
+    memset(f, 0, sizeof(*f));
+    f->how = flex_pair_reducer(pair, dtype, step->dtype, a->reduction == BURN_REDUCTION_MEAN);
+    f->fold = flex_fold_of(dtype, f->how.kind);
+    f->out = out;
+    f->x = z;
+    flex_fused_step *s = new_step(d, out);
+    s->exec = flex_fused_reduce;
+    s->space = BURN_FUSED_FULL;
+    s->in[0] = z;
+    s->n_in = 1;
+    s->index = d->n_folds++;
+    return out;
+}
+
 /* ---- random numbers -------------------------------------------------------------------------- */
 
 /* One costs about as much as so many cheap maps. */
@@ -616,6 +646,9 @@ static void compile_step(draft *d, const burn_fused_step *step, uint16_t value)
         d->reg[value] = step->space == BURN_FUSED_COLUMN ? make_column(d, step, kind)
                                                          : make_reduce(d, step, kind, m.attrs);
         d->weight++;
+    } else if (flex_pair_fold_of(step->op) != NULL) {
+        d->reg[value] = make_pair_fold(d, step, flex_pair_fold_of(step->op), m.attrs);
+        d->weight += 2;
     } else if (flex_random_of(step->op) != NULL) {
         d->reg[value] = make_random(d, step, flex_random_of(step->op));
         d->weight += RANDOM_WEIGHT;

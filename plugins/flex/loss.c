@@ -9,6 +9,8 @@
  */
 #include "nn.h"
 #include "nn_lines.h"
+#include "pair_fold.h"
+#include "pointwise.h"
 #include "rows.h"
 
 #include <math.h>
@@ -304,71 +306,98 @@ static int32_t launch_entropy_grad(const burn_call *call)
 
 /* ---- mse_loss -------------------------------------------------------------------------------- */
 
-enum { BLOCK = 8192 };
+static const flex_pair_fold pair_folds[] = {
+    {BURN_OP_MSE_LOSS, FLEX_B_SUB, FLEX_R_SQUARES},
+};
+
+const flex_pair_fold *flex_pair_fold_of(uint64_t op)
+{
+    for (uint32_t i = 0; i < FLEX_COUNT(pair_folds); i++) {
+        if (pair_folds[i].op == op) {
+            return &pair_folds[i];
+        }
+    }
+    return NULL;
+}
+
+enum { RUN = FLEX_REDUCE_RUN, PART = FLEX_REDUCE_PART };
 
 typedef struct squares {
     const flex_lines *table;
     const burn_operand *x;
     const burn_operand *y;
     const burn_operand *out;
-    int each;
-    double *sums; /* of each block */
-    char *scratch;
+    int each; /* all elements are given out, not their sum */
+    flex_binary_fn map;
+    flex_fold_fn fold;
+    flex_reducer how;
+    flex_acc *sums; /* of each part */
     int64_t n;
 } squares;
 
-static int64_t blocks_of(const burn_call *call)
+static int64_t parts_of(const burn_call *call)
 {
-    return (flex_numel(flex_in(call, 0)) + BLOCK - 1) / BLOCK;
+    return (flex_numel(flex_in(call, 0)) + PART - 1) / PART;
 }
 
 static int32_t prepare_squares(const burn_call *call, burn_prepared *out)
 {
-    uint64_t slots = 3 * flex_line_bytes(BLOCK) * flex_thread_count();
-    return flex_want_workspace(out, flex_line_bytes(blocks_of(call)) + slots);
+    return flex_want_workspace(out, (uint64_t)parts_of(call) * sizeof(flex_acc));
 }
 
-static void square_block(void *ctx, int64_t block, uint32_t slot)
+/* Parts and runs are those of a reduction over all elements. */
+static void square_part(void *ctx, uint32_t part)
 {
     const squares *q = ctx;
-    uint8_t dtype = q->table->dtype;
-    int64_t begin = block * BLOCK;
-    int64_t n = flex_min(BLOCK, q->n - begin);
-    char *scratch = q->scratch + slot * 3 * flex_line_bytes(BLOCK);
-    uint64_t bytes = flex_line_bytes(BLOCK);
-    const void *x = flex_line_get(dtype, q->x, begin, 1, n, scratch);
-    const void *y = flex_line_get(dtype, q->y, begin, 1, n, scratch + bytes);
-    if (!q->each) {
-        q->sums[block] = q->table->sum_square_differences(x, y, n);
-        return;
+    const uint8_t dtype = q->table->dtype;
+    _Alignas(64) char room[3][RUN * sizeof(double)];
+    int64_t begin = (int64_t)part * PART;
+    int64_t end = flex_min(begin + PART, q->n);
+    flex_acc acc;
+    flex_acc_start(&acc, q->how.kind, 0.0);
+    for (int64_t at = begin; at < end; at += RUN) {
+        int64_t n = flex_min(RUN, end - at);
+        const void *x = flex_line_get(dtype, q->x, at, 1, n, room[0]);
+        const void *y = flex_line_get(dtype, q->y, at, 1, n, room[1]);
+        if (q->each) {
+            void *out = flex_line_open(dtype, q->out, at, 1, room[2]);
+            q->table->square_differences(out, x, y, n);
+            flex_line_put(dtype, q->out, at, 1, n, out);
+        } else {
+            (void)q->map(room[2], x, y, (uint64_t)n, 0);
+            q->fold(&acc, room[2], (uint64_t)n);
+        }
     }
-    void *out = flex_line_open(dtype, q->out, begin, 1, scratch + 2 * bytes);
-    q->table->square_differences(out, x, y, n);
-    flex_line_put(dtype, q->out, begin, 1, n, out);
+    if (!q->each) {
+        q->sums[part] = acc;
+    }
 }
 
 static int32_t launch_squares(const burn_call *call)
 {
     const burn_attrs_loss *attrs = call->attrs;
+    const flex_pair_fold *pair = flex_pair_fold_of(BURN_OP_MSE_LOSS);
     squares q = {.x = flex_in(call, 0), .y = flex_in(call, 1), .out = flex_out(call, 0)};
     q.table = flex_lines_of(q.x->dtype);
     q.each = attrs->reduction == BURN_REDUCTION_NONE;
+    q.how = flex_pair_reducer(pair, q.table->dtype, q.out->dtype,
+                              attrs->reduction == BURN_REDUCTION_MEAN);
+    q.map = flex_pointwise[q.table->dtype]->binary[pair->map];
+    q.fold = flex_fold_of(q.table->dtype, q.how.kind);
     q.n = flex_numel(q.x);
-    int64_t blocks = blocks_of(call);
-    char *memory = flex_workspace(call);
-    if (memory == NULL) {
+    q.sums = flex_workspace(call);
+    if (q.sums == NULL) {
         return flex_fail(call->err, BURN_E_INTERNAL, "mse_loss: the call has no workspace");
     }
-    q.sums = (double *)(void *)memory;
-    q.scratch = memory + flex_line_bytes(blocks);
-    flex_share(blocks, flex_slots(blocks), square_block, &q);
-    double sum = 0;
-    for (int64_t i = 0; !q.each && i < blocks; i++) {
-        sum += q.sums[i];
+    const uint32_t parts = (uint32_t)parts_of(call);
+    flex_acc all;
+    flex_parallel(parts, square_part, &q);
+    flex_acc_start(&all, q.how.kind, 0.0);
+    for (uint32_t i = 0; i < parts && !q.each; i++) {
+        flex_acc_merge(&q.how, q.how.kind, &all, &q.sums[i]);
     }
     if (!q.each) {
-        sum = attrs->reduction == BURN_REDUCTION_MEAN ? sum / (double)q.n : sum;
-        flex_store_f64(q.out->data, 0, q.out->dtype, sum);
+        flex_acc_finish(&q.how, q.n, &all, q.out->data);
     }
     return BURN_OK;
 }
@@ -418,7 +447,7 @@ const burn_row flex_rows_loss[] = {
                       "flex.cross_entropy_grad", prepare_entropy, launch_entropy_grad),
     FLEX_ROW_PREPARED(BURN_OP_CROSS_ENTROPY_GRAD, probability_grad_slots, 0,
                       "flex.cross_entropy_grad.prob", prepare_entropy, launch_entropy_grad),
-    FLEX_ROW_PREPARED(BURN_OP_MSE_LOSS, square_slots, 0, "flex.mse_loss",
+    FLEX_ROW_PREPARED(BURN_OP_MSE_LOSS, square_slots, BURN_ROW_LINES, "flex.mse_loss",
                       prepare_squares, launch_squares),
 };
 /* clang-format on */

@@ -99,7 +99,6 @@ typedef struct flex_lines {
     /* gamma[i] += g[i] * (x[i] - mean) * inv, beta[i] += g[i] */
     void (*add_param_grads)(double *gamma, double *beta, const void *x, const void *g, double mean,
                             double inv, int64_t n);
-    double (*sum_square_differences)(const void *x, const void *y, int64_t n);
     void (*square_differences)(void *out, const void *x, const void *y, int64_t n);
     /*
      * A row of maxima takes one tap: value x * step of `from` meets y[x], and at + x * step is its

@@ -360,28 +360,6 @@ static void line_add_param_grads(double *gamma, double *beta, const void *px, co
     }
 }
 
-/* Differences are cut to T before they are squared, as square_differences does it. */
-static double line_sum_square_differences(const void *px, const void *py, int64_t n)
-{
-    const T *x = px;
-    const T *y = py;
-    lane_sums s = {{{0}}};
-    int64_t i = 0;
-    T d[LANES];
-    for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            d[l] = x[i + l] - y[i + l];
-        }
-        add_products(&s, d, d);
-    }
-    double sum = fold(&s);
-    for (; i < n; i++) {
-        double rest = (double)(x[i] - y[i]);
-        sum += rest * rest;
-    }
-    return sum;
-}
-
 static void line_square_differences(void *out, const void *px, const void *py, int64_t n)
 {
     const T *x = px;
@@ -661,7 +639,6 @@ const flex_lines TABLE = {
     .norm_sums = line_norm_sums,
     .norm_grad = line_norm_grad,
     .add_param_grads = line_add_param_grads,
-    .sum_square_differences = line_sum_square_differences,
     .square_differences = line_square_differences,
     .max_tap = line_max_tap,
     .maxima = line_maxima,

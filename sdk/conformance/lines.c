@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * lines.c - an op over lines (BURN_FUSE_LINES) as the step of a fused program: the bits of the op
- * alone.
+ * lines.c - an op over lines (BURN_FUSE_LINES), or a loss that reduces, as the step of a fused
+ * program: the bits of the op alone.
  *
  * A row with BURN_ROW_LINES promises this of the backend's row of BURN_OP_FUSED, and the core puts
  * calls into groups because of it. Each sample is tried with its own size and with others, since
@@ -11,17 +11,24 @@
 #include "conformance.h"
 
 #include <burn/fused.h>
+#include <burn/op_attrs.h>
 
 /* Sizes that take the place of the sample's first one; 0: it stays. */
 static const int64_t sizes[] = {0, 1, 67, 1030};
 
-/* The attribute that says what a line is. */
+static int is_loss(const burn_op_def *def)
+{
+    return def->fuse == BURN_FUSE_REDUCE && def->attrs_size == sizeof(burn_attrs_loss);
+}
+
+/* The attribute that says what a line is, or whether a loss reduces. */
 static const burn_attr *line_attr(const burn_op_def *def)
 {
     for (uint32_t i = 0; i < def->n_attrs; i++) {
         const char *row = (const char *)def->attrs + (size_t)i * def->attr_stride;
         const burn_attr *a = (const burn_attr *)(const void *)row;
-        if (strcmp(a->name, "axis") == 0 || strcmp(a->name, "n_axes") == 0) {
+        if (strcmp(a->name, is_loss(def) ? "reduction" : "axis") == 0 ||
+            strcmp(a->name, "n_axes") == 0) {
             return a;
         }
     }
@@ -38,6 +45,10 @@ static int64_t describe_line(const conf_case *c, unsigned char *attrs)
     int64_t given = 0;
     uint32_t n = 1;
     memcpy(attrs, c->sample.attrs, c->sample.attrs_size);
+    if (is_loss(c->def)) {
+        memcpy(&n, attrs + a->offset, sizeof(n));
+        return n == BURN_REDUCTION_NONE ? 0 : conf_count(x);
+    }
     if (a->type == BURN_ATTR_I64) {
         memcpy(&given, attrs + a->offset, sizeof(given));
         memcpy(attrs + a->offset, &axis, sizeof(axis));
@@ -67,6 +78,7 @@ static uint32_t write_program(const conf_case *c, const unsigned char *attrs, ui
     step.op = c->def->id;
     step.n_args = (uint8_t)c->n_in;
     step.dtype = c->out[0].meta.dtype;
+    step.space = is_loss(c->def) ? BURN_FUSED_ROW : BURN_FUSED_FULL;
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         int there = i < c->n_in && c->in[i].meta.kind != BURN_ABSENT;
         step.args[i] = there ? n : (uint16_t)BURN_FUSED_NONE;
@@ -131,6 +143,8 @@ static int check_one(conf_report *report, conf_runner *runner, const conf_case *
         conf_failed(report, c, "step", "", code, err.text);
         return 0;
     }
+    /* A loss has no dims alone, and as a step may have one of size 1. */
+    step.meta = step.n == alone[0].n ? alone[0].meta : step.meta;
     if (!conf_same_bits(c->arena, &step, &alone[0])) {
         conf_result(report, c, "step", "", CONF_FAIL,
                     "lines of %lld: as the step of a program it gives other bits than alone",
@@ -147,7 +161,7 @@ void conf_check_lines(conf_report *report, conf_runner *runner, conf_case *c)
     burn_meta out[CONF_MAX_OUT];
     burn_err err = BURN_ERR_INIT;
     uint32_t n = 0;
-    if (c->def->fuse != BURN_FUSE_LINES || c->def->id >> 63 != 0) {
+    if ((c->def->fuse != BURN_FUSE_LINES && !is_loss(c->def)) || c->def->id >> 63 != 0) {
         return;
     }
     for (uint32_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {

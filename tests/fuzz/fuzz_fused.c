@@ -246,6 +246,8 @@ static uint32_t make_attrs(uint64_t op, uint8_t byte, uint8_t space, void *attrs
     burn_attrs_init(attrs, size);
     if (def->fuse == BURN_FUSE_REDUCE && size == sizeof(burn_attrs_axes)) {
         burni_fused_axes(attrs, space, 0);
+    } else if (burni_is_loss(def)) {
+        ((uint8_t *)attrs)[sizeof(burn_attrs_head)] = byte % 2;
     } else if (def->fuse == BURN_FUSE_LINES) {
         burni_set_line_axis(def, attrs);
     } else {

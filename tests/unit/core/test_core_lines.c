@@ -155,6 +155,49 @@ static void lines__gradients_of_lines_join(void **state)
     assert_true(on_mock || window == 1 || t.last.n_fused >= 10);
 }
 
+/* One number of all; the same loss without a reduction is a call of its own. */
+static burn_tensor *loss(int round)
+{
+    burn_tensor *x = random_of(2, DIMS(3 + round, 19));
+    burn_tensor *y = random_of(2, DIMS(3 + round, 19));
+    burn_tensor *mean = burn_mse_loss(burn_sigmoid(x), burn_mul(y, y), BURN_REDUCTION_MEAN);
+    burn_tensor *sum = burn_mse_loss(burn_tanh(x), y, BURN_REDUCTION_SUM);
+    burn_tensor *each = burn_mse_loss(y, x, BURN_REDUCTION_NONE);
+    return burn_add(burn_sub(mean, sum), each);
+}
+
+static void lines__a_loss_ends_what_makes_it(void **state)
+{
+    (void)state;
+    same_as_eager(loss, STEP_ANY);
+}
+
+static burn_tensor *one_loss(int round)
+{
+    burn_tensor *x = random_of(3, DIMS(2, 3 + round, 40));
+    burn_tensor *y = random_of(3, DIMS(2, 3 + round, 40));
+    return burn_mse_loss(burn_sigmoid(burn_neg(x)), y, round % 2);
+}
+
+static void lines__a_loss_joins(void **state)
+{
+    (void)state;
+    same_as_eager(one_loss, 3);
+}
+
+/* Of another length than the softmax that makes its operand. */
+static burn_tensor *loss_of_lines(int round)
+{
+    burn_tensor *x = random_of(2, DIMS(5 + round, 12));
+    return burn_mse_loss(burn_softmax(burn_neg(x), 1), x, BURN_REDUCTION_MEAN);
+}
+
+static void lines__a_loss_of_lines_stays_out(void **state)
+{
+    (void)state;
+    same_as_eager(loss_of_lines, 2);
+}
+
 /* ---- who must not ---------------------------------------------------------------------------- */
 
 static burn_tensor *first_axis(int round)
@@ -326,6 +369,9 @@ int main(int argc, char **argv)
         WINDOW_TEST(lines__of_a_product_itself_do_not_write_over_it),
         WINDOW_TEST(lines__of_halves_are_rounded_alike),
         WINDOW_TEST(lines__gradients_of_lines_join),
+        WINDOW_TEST(lines__a_loss_ends_what_makes_it),
+        WINDOW_TEST(lines__a_loss_joins),
+        WINDOW_TEST(lines__a_loss_of_lines_stays_out),
         WINDOW_TEST(lines__along_another_axis_stay_alone),
         WINDOW_TEST(lines__of_another_length_begin_a_group),
         WINDOW_TEST(lines__a_scale_is_made_before),

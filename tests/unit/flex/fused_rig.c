@@ -168,7 +168,7 @@ uint16_t rig_immediate(rig *r, uint8_t dtype, double value)
 
 static int reduces(uint64_t op)
 {
-    return op >= BURN_OP_SUM && op <= BURN_OP_LOGSUMEXP;
+    return (op >= BURN_OP_SUM && op <= BURN_OP_LOGSUMEXP) || op == BURN_OP_MSE_LOSS;
 }
 
 uint16_t rig_step(rig *r, uint64_t op, uint8_t dtype, const uint16_t *args, uint32_t n_args,

@@ -141,6 +141,33 @@ static void far_lines__equal_their_ops(void **state)
     }
 }
 
+/* One number of all positions: in tiles, in runs and in parts, as the row alone goes. */
+static void losses__equal_their_ops(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 100, 4095, 4096, 4097, 9000, 131072, 270001};
+    static const uint8_t floats[] = {BURN_F32, BURN_F64, BURN_F16, BURN_BF16};
+    for (uint32_t k = 0; k < 2 * COUNT(lengths) * COUNT(floats); k++) {
+        rig r;
+        burn_attrs_loss a;
+        memset(&a, 0, sizeof(a));
+        a.head.size = (uint32_t)sizeof(a);
+        a.head.revision = 1;
+        a.reduction = k % 2 == 0 ? BURN_REDUCTION_MEAN : BURN_REDUCTION_SUM;
+        uint8_t dtype = floats[k / 2 % COUNT(floats)];
+        rig_begin(&r, 1, lengths[k / 2 / COUNT(floats)]);
+        fixture_threads(1 + k % 3);
+        uint16_t x = rig_input(&r, dtype, BURN_FUSED_FULL, RIG_DENSE);
+        uint16_t y = rig_input(&r, dtype, BURN_FUSED_FULL, RIG_DENSE);
+        x = some_maps(&r, x, y, 1 + pick(3));
+        const uint16_t args[2] = {k % 5 == 0 ? y : x, k % 5 == 0 ? x : y};
+        (void)rig_step(&r, BURN_OP_MSE_LOSS, dtype, args, 2, &a, sizeof(a));
+        rig_outputs(&r, k % 2);
+        assert_int_equal(rig_check(&r), 1);
+        rig_end(&r);
+    }
+}
+
 /* No task has so much room: the program is refused before anything is written. */
 static void lines_that_are_too_long__are_refused(void **state)
 {
@@ -167,6 +194,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lines_in_place__equal_their_ops),
         cmocka_unit_test(many_lines__equal_their_ops_with_any_threads),
         cmocka_unit_test(far_lines__equal_their_ops),
+        cmocka_unit_test(losses__equal_their_ops),
         cmocka_unit_test(lines_that_are_too_long__are_refused),
     };
     if (argc < 3 || fixture_open(argv[1], argv[2]) != 0) {
