@@ -165,33 +165,46 @@ static int32_t prepare_f32(const burn_call *call, burn_prepared *out)
     return flex_want_workspace(out, batch_bytes(&p));
 }
 
-/* Two plain matrices: what a small product costs beyond its sums is worth a way of its own. */
-static int launch_small(const burn_call *call)
+/*
+ * Two dense matrices: what a small product costs beyond its sums is worth a row of its own. It is
+ * the usual one where it takes the call, and others race against it.
+ */
+static int32_t check_small(const burn_call *call)
 {
     const burn_operand *x = flex_in(call, 0);
     const burn_operand *y = flex_in(call, 1);
-    if (x->rank != 2 || y->rank != 2 || x->strides[1] != 1 || y->strides[1] != 1 ||
-        (call->n_in > 2 && !flex_absent(flex_in(call, 2)))) {
-        return 0;
+    if (x->rank != 2 || y->rank != 2 ||
+        !flex_gemm_is_small(x->dims[0], y->dims[1], x->dims[1])) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "matmul: not two small matrices");
     }
+    return BURN_OK;
+}
+
+static int32_t prepare_small(const burn_call *call, burn_prepared *out)
+{
+    const burn_operand *x = flex_in(call, 0);
+    out->flops = (uint64_t)(2 * x->dims[0] * x->dims[1] * flex_in(call, 1)->dims[1]);
+    return BURN_OK;
+}
+
+static int32_t launch_small(const burn_call *call)
+{
+    const burn_operand *x = flex_in(call, 0);
+    const burn_operand *y = flex_in(call, 1);
     flex_gemm_dense p = {
         .m = x->dims[0],
         .n = y->dims[1],
         .k = x->dims[1],
         .a = x->data,
-        .ars = x->strides[0],
         .b = y->data,
-        .brs = y->strides[0],
         .c = flex_out(call, 0)->data,
     };
-    return flex_gemm_small(&p);
+    flex_gemm_small(&p);
+    return BURN_OK;
 }
 
 static int32_t launch_f32(const burn_call *call)
 {
-    if (launch_small(call)) {
-        return BURN_OK;
-    }
     batch p;
     make_batch(call, &p);
     void *memory = flex_workspace(call);
@@ -463,7 +476,7 @@ static int32_t launch_candidate_f64(const burn_call *call)
 static const burn_slot matmul_f32[] = MATMUL_SLOTS(F32_SET);
 static const burn_slot matmul_half[] = MATMUL_SLOTS(HALF_SET);
 static const burn_slot matmul_wide[] = MATMUL_SLOTS(BURN_SET_INT);
-static const burn_slot matmul_blas[] = {
+static const burn_slot matmul_dense[] = {
     FLEX_SLOT(F32_SET, DENSE, 0, 0),
     FLEX_SLOT(F32_SET, DENSE, 1, 0),
     FLEX_SLOT(F32_SET, DENSE, 1, 0),
@@ -480,12 +493,19 @@ static const burn_slot linear_wide[] = LINEAR_SLOTS(BURN_SET_INT);
 /* clang-format off */
 const burn_row flex_rows_gemm[] = {
     { .struct_size = (uint32_t)sizeof(burn_row), .flags = FLEX_ROW_FLAGS, .op = BURN_OP_MATMUL,
-      .revision_min = 1, .revision_max = 1, .priority = 10, .n_slots = FLEX_COUNT(matmul_blas),
-      .slot_stride = (uint32_t)sizeof(burn_slot), .slots = matmul_blas,
+      .revision_min = 1, .revision_max = 1, .priority = 10, .n_slots = FLEX_COUNT(matmul_dense),
+      .slot_stride = (uint32_t)sizeof(burn_slot), .slots = matmul_dense,
       .name = "flex.matmul.f32.openblas", .name_revision = 1,
       .guard_stride = (uint32_t)sizeof(burn_guard), .check = check_blas, .launch = launch_blas },
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f32, TAKES_MORE | BURN_ROW_TUNABLE, "flex.matmul.f32",
                       prepare_f32, launch_f32),
+    { .struct_size = (uint32_t)sizeof(burn_row), .op = BURN_OP_MATMUL,
+      .flags = (FLEX_ROW_FLAGS & ~(uint32_t)BURN_ROW_ANY_DIMS) | TAKES_MORE | BURN_ROW_TUNABLE,
+      .revision_min = 1, .revision_max = 1, .priority = 5, .n_slots = FLEX_COUNT(matmul_dense),
+      .slot_stride = (uint32_t)sizeof(burn_slot), .slots = matmul_dense,
+      .name = "flex.matmul.f32.small", .name_revision = 1,
+      .guard_stride = (uint32_t)sizeof(burn_guard), .key_facts = BURN_FACT_DIMS,
+      .check = check_small, .prepare = prepare_small, .launch = launch_small },
     FLEX_ROW_CANDIDATE(BURN_OP_MATMUL, matmul_f32, "flex.matmul.f32.blas", check_candidate,
                        prepare_f32, launch_candidate),
     FLEX_ROW_PREPARED(BURN_OP_MATMUL, matmul_f64, TAKES_MORE | BURN_ROW_TUNABLE, "flex.matmul.f64",

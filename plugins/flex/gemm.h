@@ -86,21 +86,21 @@ int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads);
 /* Does it write C where `passes` is set? */
 int flex_gemm_keeps_c(const flex_gemm *g);
 
-/* A product C = A * B of a few rows: rows of all three are dense, those of C `n` apart. */
+/* Are there so few multiply-adds that one thread computes them, and whole vectors of columns? */
+int flex_gemm_is_small(int64_t m, int64_t n, int64_t k);
+
+/* Such a product, C = A * B. All three are dense. */
 typedef struct flex_gemm_dense {
     int64_t m;
     int64_t n;
     int64_t k;
     const float *a;
-    int64_t ars;
     const float *b;
-    int64_t brs;
     float *c;
 } flex_gemm_dense;
 
-/* The same bits with nothing looked up or laid out, where the columns are whole vectors and it is
- * so small that one thread computes it; 0, with nothing done: it is not such a product. */
-int flex_gemm_small(const flex_gemm_dense *p);
+/* The same bits as by the usual way, with nothing looked up or laid out. */
+void flex_gemm_small(const flex_gemm_dense *p);
 
 /*
  * A call of matmul or linear, by the plain row of f32, whose blocks are handed to `finish` when

@@ -19,7 +19,7 @@
 #define HOT_FLOATS (INT64_C(1) << 17)
 /* Columns of B from which on it pays to lay A's panels along k first. */
 #define TURN_COLUMNS 256
-/* Rows of a product that flex_gemm_small takes. */
+/* Rows of a product that is small. */
 #define SMALL_ROWS 64
 /* Floats of a panel of B that the first cache holds while the rows of A go by. */
 #define PANEL_FLOATS 12288
@@ -188,29 +188,31 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
     }
 }
 
-int flex_gemm_small(const flex_gemm_dense *p)
+int flex_gemm_is_small(int64_t m, int64_t n, int64_t k)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
-    if (p->n < 1 || p->n > (int64_t)kernels->nr || p->k > FLEX_GEMM_KC || p->m > SMALL_ROWS ||
-        (uint32_t)p->n % kernels->lanes != 0 ||
-        p->m * p->n * p->k >= PARALLEL_WORK + (flex_thread_count() == 1)) {
-        return 0;
-    }
+    return n >= 1 && n <= (int64_t)kernels->nr && k <= FLEX_GEMM_KC && m <= SMALL_ROWS &&
+           (uint32_t)n % kernels->lanes == 0 &&
+           m * n * k < PARALLEL_WORK + (flex_thread_count() == 1);
+}
+
+void flex_gemm_small(const flex_gemm_dense *p)
+{
+    const flex_gemm_kernels *kernels = flex_gemm_table();
     int v = flex_gemm_vectors(kernels, p->n);
     int64_t height = tile_height(p->m, kernels->rows[v]);
     flex_tile t; /* the rest is not read by these tiles */
     t.kc = p->k;
-    t.ars = p->ars;
+    t.ars = p->k;
     t.b = p->b;
-    t.ldb = p->brs;
+    t.ldb = p->n;
     t.ldc = p->n;
     t.mode = FLEX_INIT_ZERO;
     for (int64_t i = 0; i < p->m; i += height) {
-        t.a = p->a + i * p->ars;
+        t.a = p->a + i * p->k;
         t.c = p->c + i * p->n;
         kernels->tile[v][flex_min(height, p->m - i)](&t);
     }
-    return 1;
 }
 
 /* Direct way: columns j0 .. j1 of all rows, so few that C stays in the second cache. */

@@ -4,9 +4,10 @@
  *
  * Blocked: tasks take chunks of columns (or of rows and columns) for all of k, pack FLEX_GEMM_KC
  * rows of B at a time, which then stay in the second cache, and run the tiles; A is read where it
- * lies if its rows are dense, and packed a row of tiles at a time if not. Nothing is asked for
- * ahead: that costs more than it saves (bench/README.md). Not: the direct way, for products whose
- * packing would cost more than it saves (gemm_direct.c), and what both share (gemm_tile.c).
+ * lies if its rows are dense, and packed a row of tiles at a time if not. Only where A's next rows
+ * begin is asked for ahead: more costs more than it saves (bench/README.md). Not: the direct way,
+ * for products whose packing would cost more than it saves (gemm_direct.c), and what both share
+ * (gemm_tile.c).
  * Rules: both ways sum k in the same blocks and use kernels with equal bits; a slot of memory is
  * one thread's. To tune: the constants below. To add a way: its own file behind gemm_parts.h.
  */
@@ -162,6 +163,25 @@ static int lay_a(const flex_gemm *g, const flex_gemm_kernels *kernels, const blo
     return 0;
 }
 
+/*
+ * Asks for the beginnings of the next rows of A, which lie in as many pages; the CPU foresees the
+ * rest.
+ */
+static void ask_for_rows(const plan *p, const block *w, int64_t i, const flex_tile *t)
+{
+    enum { LINES = 4, LINE_FLOATS = 16 };
+    int64_t mr = p->kernels->mr;
+    if (i + 2 * mr > w->i1 || w->kc < LINES * LINE_FLOATS) {
+        return;
+    }
+    const float *next = t->a + mr * t->ars;
+    for (int64_t r = 0; r < mr; r++) {
+        for (int64_t x = 0; x < LINES; x++) {
+            __builtin_prefetch(next + r * t->ars + x * LINE_FLOATS, 0, 2);
+        }
+    }
+}
+
 static flex_tile_fn pick_tile(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
 {
     int v = flex_gemm_vectors(kernels, n);
@@ -184,6 +204,9 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
         int64_t n = flex_min(nr, w->n - j);
         flex_tile_fn fn = pick_tile(kernels, turned, rows, n);
         t.b = packed_b + j * w->kc;
+        if (t.a != slot && j + nr >= w->n) {
+            ask_for_rows(p, w, i, &t);
+        }
         if (strip != NULL) {
             flex_gemm_run_tile(strip, kernels, &t, 0, rows, j, n, w->k0, fn);
         } else {

@@ -457,6 +457,11 @@ static void without_an_environment__nothing_is_measured(void **state)
     assert_string_equal(e->served, on_mock ? "mock.matmul" : "flex.matmul.f32");
     assert_null(strstr(e->why, "tuned"));
     assert_int_equal(access(folder, F_OK), -1);
+    assert_true(burn_ok(product(33, 17, 32)));
+    check_clean();
+    e = newest("matmul", "f32[33,17], f32[17,32]");
+    assert_non_null(e);
+    assert_string_equal(e->served, on_mock ? "mock.matmul" : "flex.matmul.f32.small");
 }
 
 static void a_shape__is_measured_once_and_then_found(void **state)
@@ -560,6 +565,11 @@ static void compare_rows(const char *row, burn_tensor *(*call)(void))
     }
     free(a);
     free(b);
+}
+
+static burn_tensor *small_product(void)
+{
+    return product(21, 33, 48);
 }
 
 static burn_tensor *plain_product(void)
@@ -769,6 +779,9 @@ static void candidates__compute_the_same(void **state)
         assert_false(has_row("matmul", "flex.matmul.f32.blas"));
         return;
     }
+    check_row("flex.matmul.f32", small_product);
+    check_row("flex.matmul.f32.small", small_product);
+    check_row("flex.matmul.f32.blas", small_product);
     check_row("flex.matmul.f32.blas", plain_product);
     check_row("flex.matmul.f32.blas", turned_product);
     check_row("flex.matmul.f64.blas", wide_product);
