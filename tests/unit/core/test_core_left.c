@@ -662,6 +662,41 @@ static void another_thread__overwrites_it(void **state)
     burn_release(x);
 }
 
+static void *ask_at_once(void *argument)
+{
+    burn_tensor *t = argument;
+    int32_t state = BURNI_NONE;
+    while (state == BURNI_NONE || state == BURNI_PENDING) {
+        state = atomic_load(&t->storage->state);
+    }
+    double seen = burn_item(burn_max(t, 0, NULL, 0), NULL);
+    burn_scope_flush();
+    return (void *)(uintptr_t)(seen != -1);
+}
+
+/* Another thread sees that it is left, while what it is made of has not run. */
+static void another_thread__asks_in_the_middle_of_the_cut(void **state)
+{
+    (void)state;
+    int64_t n = 50 * BIG;
+    burn_tensor *x = burn_keep(burn_zeros(dev, BURN_F32, 1, &n));
+    begin_rounds();
+    for (int k = 0; k < 2 * ROUNDS; k++) {
+        void *wrong = NULL;
+        pthread_t thread;
+        burn_scope_begin();
+        burn_tensor *ones = burn_keep(burn_exp(x));
+        burn_tensor *a = burn_neg(ones);
+        assert_int_equal(pthread_create(&thread, NULL, ask_at_once, a), 0);
+        assert_true(burn_item(burn_sum(ones, 0, NULL, 0), NULL) == (double)n);
+        assert_int_equal(pthread_join(thread, &wrong), 0);
+        assert_null(wrong);
+        burn_release(ones);
+        burn_scope_end();
+    }
+    burn_release(x);
+}
+
 /* A lost device fails what is left, the update that wants it made, and nothing stays. */
 static void a_lost_device__fails_what_is_left(void **state)
 {
@@ -715,6 +750,7 @@ int main(int argc, char **argv)
         CORE_TEST(a_long_chain__needs_no_depth),
         CORE_TEST(scopes_end__while_an_update_runs),
         CORE_TEST(another_thread__overwrites_it),
+        CORE_TEST(another_thread__asks_in_the_middle_of_the_cut),
         CORE_TEST(a_lost_device__fails_what_is_left),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
