@@ -15,6 +15,8 @@ static const struct bench_case CASES[] = {
     {"add_chain64", bench_add_setup, bench_add_chain64_run, bench_add_teardown, UNREAD},
     {"add_tape", bench_add_tape_setup, bench_add_tape_run, bench_add_teardown, UNREAD},
     {"add_tape100", bench_add_tape_setup, bench_add_tape100_run, bench_add_teardown, UNREAD},
+    {"bias_backward", bench_bias_backward_setup, bench_lazy_run, bench_lazy_teardown,
+     bench_lazy_digest, NULL},
     {"chain8", bench_chain8_setup, bench_lazy_run, bench_lazy_teardown, bench_lazy_digest, NULL},
     {"chain8_replay", bench_chain8_replay_setup, bench_lazy_replay_run, bench_lazy_teardown,
      bench_lazy_digest, "chain8"},
@@ -69,6 +71,7 @@ static const struct bench_case CASES[] = {
     {"tanh", bench_tanh_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"transpose", bench_transpose_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"tuned_dgemm", bench_tuned_dgemm_setup, bench_dgemm_run, bench_tuned_dgemm_teardown, UNREAD},
+    {"turned", bench_turned_setup, bench_lazy_run, bench_lazy_teardown, bench_lazy_digest, NULL},
 };
 
 const struct bench_case *bench_case_find(const char *name)

@@ -19,6 +19,7 @@ static burn_device *device;
 static burn_tensor *a;
 static burn_tensor *b;
 static burn_tensor *last;
+static burn_tensor *beside; /* a second result of the last iteration */
 static burn_replay *replay;
 static burn_tensor *(*chain)(void);
 
@@ -60,6 +61,23 @@ static burn_tensor *do_layer_norm(void)
     return burn_div(centred, burn_sqrt(burn_add(variance, burn_scalar(1e-5))));
 }
 
+/* The gradients of relu(x + bias), where x + bias was b: dx, and its sum over the rows. */
+static burn_tensor *do_bias_backward(void)
+{
+    burn_tensor *dx = burn_where(burn_greater(b, burn_scalar(0.0)), a, burn_scalar(0.0));
+    burn_release(beside);
+    beside = burn_keep(dx);
+    return burn_sum(dx, 1, (const int64_t[]){0}, 0);
+}
+
+/* b lies transposed. */
+static burn_tensor *do_turned(void)
+{
+    const int64_t dims[2] = {LINE, burn_numel(b) / LINE};
+    burn_tensor *turned = burn_transpose(burn_reshape(b, 2, dims), 0, 1);
+    return burn_mul(burn_relu(burn_add(a, turned)), a);
+}
+
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
 static int32_t make(burn_device *on, uint32_t rank, const int64_t *dims, burn_tensor *(*fn)(void),
@@ -95,6 +113,16 @@ int32_t bench_layer_norm_parts_setup(burn_device *on, int64_t arg, burn_err *err
     return make(on, 2, (int64_t[]){arg / LINE, LINE}, do_layer_norm, err);
 }
 
+int32_t bench_bias_backward_setup(burn_device *on, int64_t arg, burn_err *err)
+{
+    return make(on, 2, (int64_t[]){arg / LINE, LINE}, do_bias_backward, err);
+}
+
+int32_t bench_turned_setup(burn_device *on, int64_t arg, burn_err *err)
+{
+    return make(on, 2, (int64_t[]){arg / LINE, LINE}, do_turned, err);
+}
+
 /* Writes the chain down, its two operands as ports. */
 int32_t bench_chain8_replay_setup(burn_device *on, int64_t arg, burn_err *err)
 {
@@ -116,7 +144,7 @@ void bench_lazy_teardown(void)
 {
     burn_replay_free(replay);
     replay = NULL;
-    burn_tensor **const all[] = {&a, &b, &last};
+    burn_tensor **const all[] = {&a, &b, &last, &beside};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         burn_release(*all[i]);
         *all[i] = NULL;

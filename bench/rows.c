@@ -92,6 +92,13 @@
 #define LINES(row, lines_case, set_window, set_threads, peer_name) \
     BOUND(row, lines_case, 4096 * 1024, 1, BENCH_MS, 2, BENCH_READ_WRITE, set_window, set_threads, \
           peer_name)
+#define PASS_WAYS(row, pass_case) \
+    BOUND(row, pass_case, 4096 * 1024, 1, BENCH_MS, 3, BENCH_READ_READ_WRITE, "auto", 0, \
+          BENCH_TORCH), \
+    BOUND(row ".1t", pass_case, 4096 * 1024, 1, BENCH_MS, 3, BENCH_READ_READ_WRITE, "auto", 1, \
+          BENCH_TORCH), \
+    BOUND(row ".eager", pass_case, 4096 * 1024, 1, BENCH_MS, 3, BENCH_READ_READ_WRITE, "1", 0, \
+          BENCH_OWN)
 #define LINES_WAYS(row, lines_case) \
     LINES(row, lines_case, "auto", 0, BENCH_TORCH), \
     LINES(row ".1t", lines_case, "auto", 1, BENCH_TORCH), \
@@ -172,6 +179,8 @@ static const struct bench_row ROWS[] = {
     CHAIN8("4m.compiled", 1 << 22, "auto", 0, BENCH_COMPILED),
     CHAIN8("4m.compiled.1t", 1 << 22, "auto", 1, BENCH_COMPILED),
     CHAIN8("4m.eager", 1 << 22, "1", 0, BENCH_OWN),
+    PASS_WAYS("bias_backward", "bias_backward"),
+    PASS_WAYS("turned", "turned"),
     LINES_WAYS("softmax.decomposed", "softmax_parts"),
     LINES_WAYS("layernorm.decomposed", "layer_norm_parts"),
     ADAMW_WAYS("25m", 25000000, BENCH_MS),

@@ -19,7 +19,8 @@ ROWS = {"add.64.eager": "ns", "sgemm.256.1t": "GFLOP/s", "start.first_result": "
 OWN_PEER = {"replay.mlp"}  # beside a process of ours, which is there without PyTorch
 LIMITED = {"sgemm.256.1t", "chain8.64k.1t", "step.mlp", "replay.mlp"}
 CHECKED = (("chain8", 1000), ("chain8_replay", 1000), ("known", 1), ("softmax_parts", 3072),
-           ("layer_norm_parts", 3072), ("adamw", 20000), ("step_mlp", 8), ("replay_mlp", 8))
+           ("layer_norm_parts", 3072), ("bias_backward", 98304), ("turned", 98304),
+           ("adamw", 20000), ("step_mlp", 8), ("replay_mlp", 8))
 
 
 def run(*arguments):

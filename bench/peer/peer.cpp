@@ -167,7 +167,7 @@ struct Sgemm : Case {
 
 // The last result lives until the next iteration. Lines are 1024 long.
 struct Chain : Case {
-    torch::Tensor a, b, last;
+    torch::Tensor a, b, last, beside;
     std::string name;
     Chain(const std::string &chain, int64_t elements) : name(chain)
     {
@@ -197,11 +197,29 @@ struct Chain : Case {
         torch::Tensor variance = at::var(a, {-1}, false, true);
         return at::div(centred, at::sqrt(at::add(variance, 1e-5)));
     }
+    torch::Tensor bias_backward()
+    {
+        beside = at::where(at::gt(b, 0.0), a, 0.0);
+        return at::sum(beside, {0});
+    }
+    torch::Tensor turned() const
+    {
+        torch::Tensor transposed = b.reshape({1024, -1}).t();
+        return at::mul(at::relu(at::add(a, transposed)), a);
+    }
+    torch::Tensor once()
+    {
+        return name == "chain8"          ? chain8()
+               : name == "softmax_parts" ? softmax()
+               : name == "bias_backward" ? bias_backward()
+               : name == "turned"        ? turned()
+                                         : layer_norm();
+    }
     void run(int64_t n) override
     {
         torch::NoGradGuard guard;
         for (int64_t i = 0; i < n; i++) {
-            last = name == "chain8" ? chain8() : name == "softmax_parts" ? softmax() : layer_norm();
+            last = once();
         }
     }
 };
@@ -355,7 +373,8 @@ std::unique_ptr<Case> make_case(const std::string &name, int64_t arg)
             return std::make_unique<Mem>(name, arg);
         }
     }
-    for (const char *chain : {"chain8", "softmax_parts", "layer_norm_parts"}) {
+    for (const char *chain : {"chain8", "softmax_parts", "layer_norm_parts", "bias_backward",
+                              "turned"}) {
         if (name == chain) {
             return std::make_unique<Chain>(name, arg);
         }
