@@ -14,7 +14,7 @@
 
 /* Columns of a strip at most, and at least where strips are made so that threads can share. Fewer
  * columns than LEAST_COLUMNS the single op reduces in another order. */
-enum { WIDEST = 1024, NARROWEST = 256, EVEN = 16, LEAST_COLUMNS = 8 };
+enum { WIDEST = 2048, NARROWEST = 256, EVEN = 16, LEAST_COLUMNS = 8 };
 /* Floats of all accumulators of a task. */
 enum { ROOM = 64 << 10 };
 
