@@ -73,7 +73,7 @@ int flex_fused_choose_strips(flex_fused_job *job)
         return 0;
     }
     choose_blocks(job);
-    uint64_t most = ROOM / lines_of(job);
+    uint64_t most = (ROOM - FLEX_FUSED_COLUMNS * EVEN) / lines_of(job);
     most = f->has_rows || most < WIDEST ? most : WIDEST;
     job->strip = job->length < most ? job->length : most;
     if (f->has_rows) {
@@ -152,14 +152,18 @@ static void run_block(flex_fused_tile *t, float *memory, uint64_t block, uint64_
     const uint64_t first = block * job->per_block;
     const uint64_t left = job->n / job->length - first;
     const uint64_t n = left < job->per_block ? left : job->per_block;
+    const int is_part = n_blocks(job) > 1;
     for (uint32_t k = 0; k < f->n_columns; k++) {
         flex_column_start(&t->columns[k], f->columns[k].kind, (int64_t)width, memory);
-        memory += width * flex_column_lines(f->columns[k].kind, (int64_t)job->per_block);
+        uint64_t n_floats = width * flex_column_lines(f->columns[k].kind, (int64_t)job->per_block);
+        memory += (n_floats + EVEN - 1) / EVEN * EVEN;
     }
     int is_whole = width == job->length && job->tile >= job->length;
     int done = is_whole ? run_rows(t, first, n) : run_pieces(t, first, n, column, width);
     for (uint32_t k = 0; k < f->n_columns && done; k++) {
-        flex_column_finish(&t->columns[k], job->gathered[k] + block * job->length + column);
+        const uint32_t size = is_part ? flex_column_size(f->columns[k].kind) : sizeof(float);
+        flex_column_finish(&t->columns[k], is_part ? 0 : (int64_t)(job->n / job->length),
+                           job->gathered[k] + (block * job->length + column) * size);
     }
 }
 
@@ -185,12 +189,12 @@ static void strip_task(void *ctx, uint32_t task)
 void flex_fused_run_columns(flex_fused_job *job)
 {
     const flex_fused *f = job->f;
-    float partial[FLEX_FUSED_COLUMNS][FLEX_COLUMNS_ROOM];
+    double partial[FLEX_FUSED_COLUMNS][FLEX_COLUMNS_ROOM];
     const uint64_t n_runs = (n_blocks(job) + job->per_task - 1) / job->per_task;
     const uint32_t n_tasks = (uint32_t)(n_strips(job) * n_runs);
     for (uint32_t k = 0; k < f->n_columns; k++) {
         void *out = job->data[f->n_in + f->columns[k].out];
-        job->gathered[k] = n_blocks(job) > 1 ? partial[k] : out;
+        job->gathered[k] = n_blocks(job) > 1 ? (char *)partial[k] : out;
     }
     if (job->n > f->grain) {
         flex_parallel(n_tasks, strip_task, job);
@@ -201,7 +205,9 @@ void flex_fused_run_columns(flex_fused_job *job)
     }
     for (uint32_t k = 0; k < f->n_columns && n_blocks(job) > 1; k++) {
         void *out = job->data[f->n_in + f->columns[k].out];
-        flex_columns_fold(f->columns[k].kind, partial[k], (int64_t)n_blocks(job),
-                          (int64_t)job->length, job->by_group, out);
+        const flex_column_parts parts = {f->columns[k].kind, job->by_group,
+                                         (int64_t)n_blocks(job), (int64_t)job->length,
+                                         (int64_t)(job->n / job->length)};
+        flex_columns_fold(&parts, partial[k], out);
     }
 }

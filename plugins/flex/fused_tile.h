@@ -57,7 +57,7 @@ typedef struct flex_fused_job {
     uint64_t strip;
     uint64_t per_block;
     uint64_t per_task; /* blocks */
-    float *gathered[FLEX_FUSED_COLUMNS];
+    char *gathered[FLEX_FUSED_COLUMNS];
     /* From here on filled as far as needed. */
     char *data[FLEX_FUSED_OPERANDS];
     const burn_operand *operands[FLEX_FUSED_OPERANDS];

@@ -46,18 +46,34 @@ static int64_t walk_next(row_walk *w)
 
 /* ---- accumulators ---------------------------------------------------------------------------- */
 
-/* Line 0 gathers a group of rows; behind it, level k holds the sum of 2^k groups, and equal levels
- * meet at once. Extremes have one line. */
+/*
+ * Sums: line 0 gathers a group of rows; behind it, level k holds the sum of 2^k groups, and equal
+ * levels meet at once. Means: the same group in f64, and the sum of all groups behind it. Extremes
+ * have one line.
+ */
 uint32_t flex_column_lines(uint32_t kind, int64_t rows)
 {
     uint32_t lines = 2;
     if (kind == FLEX_R_MAX || kind == FLEX_R_MIN) {
         return 1;
     }
+    if (kind == FLEX_R_MEAN) {
+        return 4;
+    }
     for (int64_t groups = (rows + GROUP - 1) / GROUP; groups > 1; groups /= 2) {
         lines++;
     }
     return kind == FLEX_R_SUM ? lines : 0;
+}
+
+uint32_t flex_column_size(uint32_t kind)
+{
+    return kind == FLEX_R_MEAN ? (uint32_t)sizeof(double) : (uint32_t)sizeof(float);
+}
+
+static double *in_f64(const flex_column_acc *acc)
+{
+    return (double *)(void *)acc->memory;
 }
 
 void flex_column_start(flex_column_acc *acc, uint32_t kind, int64_t columns, float *memory)
@@ -68,7 +84,8 @@ void flex_column_start(flex_column_acc *acc, uint32_t kind, int64_t columns, flo
     acc->rows = 0;
     acc->filled = 0;
     acc->memory = memory;
-    memset(memory, 0, (size_t)columns * sizeof(float));
+    size_t lines = kind == FLEX_R_MEAN ? 4 : 1;
+    memset(memory, 0, lines * (size_t)columns * sizeof(float));
 }
 
 void flex_column_add(flex_column_acc *acc, int64_t column, const float *x, int64_t n)
@@ -77,6 +94,8 @@ void flex_column_add(flex_column_acc *acc, int64_t column, const float *x, int64
     float *at = acc->memory + column;
     if (acc->kind == FLEX_R_SUM) {
         t->add_rows(at, x, (uint64_t)n);
+    } else if (acc->kind == FLEX_R_MEAN) {
+        t->add_rows_f64(in_f64(acc) + column, x, (uint64_t)n);
     } else if (acc->rows == 0) {
         memcpy(at, x, (size_t)n * sizeof(float));
     } else if (acc->kind == FLEX_R_MAX) {
@@ -86,12 +105,24 @@ void flex_column_add(flex_column_acc *acc, int64_t column, const float *x, int64
     }
 }
 
+static void add_f64(double *z, const double *x, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        z[j] += x[j];
+    }
+}
+
 /* The group becomes level 0, and meets what is there. */
 static void end_group(flex_column_acc *acc)
 {
     const flex_reduce_table *t = flex_isa_kernels->reduce;
     float *level = acc->memory + acc->columns;
     uint32_t k = 0;
+    if (acc->kind == FLEX_R_MEAN) {
+        add_f64(in_f64(acc) + acc->columns, in_f64(acc), acc->columns);
+        memset(acc->memory, 0, (size_t)acc->columns * sizeof(double));
+        return;
+    }
     for (; (acc->filled >> k & 1u) != 0; k++) {
         t->add_rows(acc->memory, level, (uint64_t)acc->columns);
         acc->filled &= ~(UINT64_C(1) << k);
@@ -102,23 +133,45 @@ static void end_group(flex_column_acc *acc)
     memset(acc->memory, 0, (size_t)acc->columns * sizeof(float));
 }
 
+static int has_groups(const flex_column_acc *acc)
+{
+    return acc->kind == FLEX_R_SUM || acc->kind == FLEX_R_MEAN;
+}
+
 void flex_column_end_row(flex_column_acc *acc)
 {
     acc->rows++;
-    if (acc->kind == FLEX_R_SUM && acc->rows % GROUP == 0) {
+    if (has_groups(acc) && acc->rows % GROUP == 0) {
         end_group(acc);
     }
 }
 
-void flex_column_finish(flex_column_acc *acc, float *out)
+/* The sums of a mean, or, with the number of rows, the mean. */
+static void finish_mean(const double *sums, int64_t n, int64_t n_red, void *out)
+{
+    float *z = out;
+    if (n_red == 0) {
+        memcpy(out, sums, (size_t)n * sizeof(double));
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        z[j] = (float)(sums[j] / (double)n_red);
+    }
+}
+
+void flex_column_finish(flex_column_acc *acc, int64_t n_red, void *out)
 {
     const size_t bytes = (size_t)acc->columns * sizeof(float);
+    if (has_groups(acc) && acc->rows % GROUP != 0) {
+        end_group(acc);
+    }
+    if (acc->kind == FLEX_R_MEAN) {
+        finish_mean(in_f64(acc) + acc->columns, acc->columns, n_red, out);
+        return;
+    }
     if (acc->kind != FLEX_R_SUM) {
         memcpy(out, acc->memory, bytes);
         return;
-    }
-    if (acc->rows % GROUP != 0) {
-        end_group(acc);
     }
     memset(out, 0, bytes);
     for (uint32_t k = 0; acc->filled >> k != 0; k++) {
@@ -137,32 +190,49 @@ int64_t flex_columns_per_block(int64_t rows, int64_t columns)
     return blocks > 1 ? (rows + blocks - 1) / blocks : rows;
 }
 
-void flex_columns_fold(uint32_t kind, const float *x, int64_t rows, int64_t columns, int are_groups,
-                       float *out)
+static void fold_means(const flex_column_parts *p, const double *x, float *out)
+{
+    double sums[WIDTH];
+    for (int64_t at = 0; at < p->columns; at += WIDTH) {
+        int64_t n = p->columns - at < WIDTH ? p->columns - at : WIDTH;
+        memset(sums, 0, sizeof(sums));
+        for (int64_t r = 0; r < p->n; r++) {
+            add_f64(sums, x + r * p->columns + at, n);
+        }
+        finish_mean(sums, n, p->n_red, out + at);
+    }
+}
+
+void flex_columns_fold(const flex_column_parts *p, const void *parts, float *out)
 {
     float memory[(LEVELS + 1) * WIDTH];
-    for (int64_t at = 0; at < columns; at += WIDTH) {
+    const float *x = parts;
+    if (p->kind == FLEX_R_MEAN) {
+        fold_means(p, parts, out);
+        return;
+    }
+    for (int64_t at = 0; at < p->columns; at += WIDTH) {
         flex_column_acc acc;
-        int64_t n = columns - at < WIDTH ? columns - at : WIDTH;
-        flex_column_start(&acc, kind, n, memory);
-        for (int64_t r = 0; r < rows; r++) {
-            flex_column_add(&acc, 0, x + r * columns + at, n);
-            if (are_groups && kind == FLEX_R_SUM) {
+        int64_t n = p->columns - at < WIDTH ? p->columns - at : WIDTH;
+        flex_column_start(&acc, p->kind, n, memory);
+        for (int64_t r = 0; r < p->n; r++) {
+            flex_column_add(&acc, 0, x + r * p->columns + at, n);
+            if (p->are_groups && p->kind == FLEX_R_SUM) {
                 end_group(&acc);
             } else {
                 flex_column_end_row(&acc);
             }
         }
-        flex_column_finish(&acc, out + at);
+        flex_column_finish(&acc, p->n_red, out + at);
     }
 }
 
 /* ---- single reductions ----------------------------------------------------------------------- */
 
 static void gather_rows(const flex_columns *c, const float *x, int64_t first, int64_t n_rows,
-                        int64_t n, float *out)
+                        int64_t n, int is_part, void *out)
 {
-    float memory[(LEVELS + 1) * WIDTH];
+    _Alignas(64) float memory[(LEVELS + 1) * WIDTH];
     flex_column_acc acc;
     row_walk w;
     walk_start(&w, c, first);
@@ -171,10 +241,10 @@ static void gather_rows(const flex_columns *c, const float *x, int64_t first, in
         flex_column_add(&acc, 0, x + walk_next(&w), n);
         flex_column_end_row(&acc);
     }
-    flex_column_finish(&acc, out);
+    flex_column_finish(&acc, is_part ? 0 : c->n_red, out);
 }
 
-static void mean_and_var(const flex_columns *c, const float *x, int64_t n, float *out)
+static void variance(const flex_columns *c, const float *x, int64_t n, float *out)
 {
     double mean[WIDTH] = {0};
     double squares[WIDTH] = {0};
@@ -185,10 +255,6 @@ static void mean_and_var(const flex_columns *c, const float *x, int64_t n, float
     }
     for (int64_t j = 0; j < n; j++) {
         mean[j] /= (double)c->n_red;
-        out[j] = (float)mean[j];
-    }
-    if (c->kind == FLEX_R_MEAN) {
-        return;
     }
     walk_start(&w, c, 0);
     for (int64_t r = 0; r < c->n_red; r++) {
@@ -205,18 +271,8 @@ typedef struct column_job {
     int64_t strips;
     int64_t blocks; /* of rows */
     int64_t per_block;
-    float *partial; /* blocks x columns, when blocks > 1 */
+    char *partial; /* blocks x columns, when blocks > 1 */
 } column_job;
-
-static void rows_of_kind(const flex_columns *c, const float *x, int64_t first, int64_t rows,
-                         int64_t n, float *out)
-{
-    if (flex_column_lines(c->kind, rows) > 0) {
-        gather_rows(c, x, first, rows, n, out);
-    } else {
-        mean_and_var(c, x, n, out);
-    }
-}
 
 static void column_task(void *ctx, uint32_t task)
 {
@@ -231,16 +287,21 @@ static void column_task(void *ctx, uint32_t task)
     int64_t rows = c->n_red - first < job->per_block ? c->n_red - first : job->per_block;
     const float *x = c->x + column +
                      flex_offset_at(c->outer_rank, c->outer_dims, c->outer_strides, outer);
-    float *out = job->partial != NULL ? job->partial + block * c->columns + column
-                                      : c->out + outer * c->columns + column;
-    rows_of_kind(c, x, first, rows, n, out);
+    float *out = c->out + outer * c->columns + column;
+    if (job->partial != NULL) {
+        int64_t at = (block * c->columns + column) * (int64_t)flex_column_size(c->kind);
+        gather_rows(c, x, first, rows, n, 1, job->partial + at);
+    } else if (c->kind == FLEX_R_SQUARES) {
+        variance(c, x, n, out);
+    } else {
+        gather_rows(c, x, first, rows, n, 0, out);
+    }
 }
 
 int flex_reduce_columns(const flex_columns *c)
 {
-    float partial[FLEX_COLUMNS_ROOM];
-    if (c->kind != FLEX_R_SUM && c->kind != FLEX_R_MAX && c->kind != FLEX_R_MIN &&
-        c->kind != FLEX_R_MEAN && c->kind != FLEX_R_SQUARES) {
+    double partial[FLEX_COLUMNS_ROOM];
+    if (flex_column_lines(c->kind, 1) == 0 && c->kind != FLEX_R_SQUARES) {
         return 0;
     }
     int64_t outer = flex_product(c->outer_rank, c->outer_dims);
@@ -251,9 +312,10 @@ int flex_reduce_columns(const flex_columns *c)
     }
     if (job.per_block < c->n_red) {
         job.blocks = (c->n_red + job.per_block - 1) / job.per_block;
-        job.partial = partial;
+        job.partial = (char *)partial;
         flex_parallel((uint32_t)(job.blocks * job.strips), column_task, &job);
-        flex_columns_fold(c->kind, partial, job.blocks, c->columns, 0, c->out);
+        const flex_column_parts parts = {c->kind, 0, job.blocks, c->columns, c->n_red};
+        flex_columns_fold(&parts, partial, c->out);
         return 1;
     }
     if (tasks >= (int64_t)UINT32_MAX) {
