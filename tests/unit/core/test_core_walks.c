@@ -315,10 +315,10 @@ static burn_tensor *other_kinds(int round)
 {
     int64_t n = 30 + 50 * round;
     burn_tensor *x = burn_abs(burn_neg(random_of(2, DIMS(n, 60))));
-    return joined(burn_exp(x), burn_prod(x, 1, DIMS(0), 0));
+    return joined(burn_exp(x), burn_var_of(x, 1, DIMS(0), 0, 0));
 }
 
-static void columns__that_are_products_run_behind_the_group(void **state)
+static void columns__that_are_variances_run_behind_the_group(void **state)
 {
     (void)state;
     same_as_eager(other_kinds, 3);
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(columns__beside_lines),
         WINDOW_TEST(walks__lines_of_a_transposed_operand),
         WINDOW_TEST(columns__are_read_by_another_group),
-        WINDOW_TEST(columns__that_are_products_run_behind_the_group),
+        WINDOW_TEST(columns__that_are_variances_run_behind_the_group),
         WINDOW_TEST(columns__of_another_dtype_run_behind_the_group),
         WINDOW_TEST(columns__that_are_few_are_reduced_alone),
         WINDOW_TEST(columns__behind_a_product_are_reduced_alone),
