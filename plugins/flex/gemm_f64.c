@@ -2,10 +2,10 @@
 /*
  * gemm_f64.c - the f64 matrix product (gemm_f64.h): how it is cut, packed and shared out.
  *
- * Owns no loop over k (gemm_f64_tmpl.c). A task is some columns by some rows, for all of k. It
+ * Owns no loop over k (gemm_tile_loops.h). A task is some columns by some rows, for all of k. It
  * packs a block of k of its columns of B, which then stay in the second cache, and goes through its
- * rows, a tile's height at a time, which it copies so that they lie well. Operands of small
- * products are read where they lie.
+ * rows, a tile's height at a time: where they lie, if they are dense along k, else laid anew.
+ * Operands of small products are read where they lie.
  * Rules: k is cut by k alone, and the sums of its blocks are added in order; so bits depend neither
  * on how a product is cut nor on what is packed. To tune: the constants below.
  */
@@ -14,21 +14,16 @@
 #include "gemm_f64_kernel.h"
 #include "nn.h"
 
-#include <string.h>
-
 /* k is summed in blocks of at most this length. */
 #define BLOCK_K 256
 /* Columns of B that one task packs at a time, at most. */
 #define CHUNK_COLUMNS 512
 /* Columns that a task has at least, if it can be. */
 #define LEAST_COLUMNS 128
-/* Doubles between copied rows of A beyond their length: rows a power of two apart would share few
- * sets of the first cache with each other and with B. */
-#define ROW_GAP 8
 /* Elements of B up to which it is read where it lies, and tiles of rows to which any B is. */
 #define IN_PLACE (INT64_C(128) * 128)
 #define IN_PLACE_TILES 2
-/* Panels of B from which on it pays to copy rows of A. */
+/* Panels of B from which on it pays to lay A's columns anew. */
 #define COPY_PANELS 3
 /* Multiply-adds that are worth waking a thread. */
 #define PARALLEL_WORK (INT64_C(64) * 64 * 64)
@@ -79,7 +74,7 @@ static int64_t block_length(int64_t k)
 
 static int64_t strip_doubles(const flex_f64_kernels *kernels, int64_t k)
 {
-    return flex_round_up(kernels->rows[1] * (flex_min(k, BLOCK_K) + ROW_GAP), 8);
+    return flex_round_up(kernels->rows[1] * flex_min(k, BLOCK_K), 8);
 }
 
 static uint64_t slot_bytes(int64_t n, int64_t k)
@@ -121,18 +116,14 @@ static int lay_rows(const plan *w, const block *u, int64_t i, int64_t rows, flex
 {
     const flex_gemm *g = &w->p->g;
     const double *a = w->p->a + i * g->ars + u->k0 * g->acs;
-    int copies = u->n > (COPY_PANELS - 1) * w->kernels->nv * w->kernels->lanes;
     if (g->acs == 1) {
-        t->a = copies ? u->a : a;
-        t->lda = copies ? u->kc + ROW_GAP : g->ars;
-        for (int64_t r = 0; copies && r < rows; r++) {
-            memcpy(u->a + r * t->lda, a + r * g->ars, (size_t)u->kc * sizeof(double));
-        }
+        t->a = a;
+        t->ars = g->ars;
         return 0;
     }
-    if (g->ars == 1 && !copies) {
+    if (g->ars == 1 && u->n <= (COPY_PANELS - 1) * w->kernels->nv * w->kernels->lanes) {
         t->a = a;
-        t->lda = g->acs;
+        t->ars = g->acs;
         return 1;
     }
     for (int64_t k = 0; k < u->kc; k++) {
@@ -141,7 +132,7 @@ static int lay_rows(const plan *w, const block *u, int64_t i, int64_t rows, flex
         }
     }
     t->a = u->a;
-    t->lda = rows;
+    t->ars = rows;
     return 1;
 }
 
@@ -155,21 +146,21 @@ static void run_tile(const plan *w, flex_f64_tile_fn fn, flex_f64_tile *t, int64
     if (n % w->kernels->lanes == 0) {
         t->c = c;
         t->ldc = p->g.crs;
-        t->init = mode == FLEX_F64_COL ? p->init + j : NULL;
+        t->init = mode == FLEX_INIT_COL ? p->init + j : NULL;
         t->mode = mode;
         fn(t);
         return;
     }
     t->c = scratch;
     t->ldc = flex_round_up(n, w->kernels->lanes);
-    t->mode = FLEX_F64_ZERO;
+    t->mode = FLEX_INIT_ZERO;
     fn(t);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t x = 0; x < n; x++) {
             double *to = c + r * p->g.crs + x;
             double sum = scratch[r * t->ldc + x];
-            if (mode != FLEX_F64_ZERO) {
-                sum = (mode == FLEX_F64_C ? *to : p->init[j + x]) + sum;
+            if (mode != FLEX_INIT_ZERO) {
+                sum = (mode == FLEX_INIT_C ? *to : p->init[j + x]) + sum;
             }
             *to = sum;
         }
@@ -184,7 +175,7 @@ static void run_rows(const plan *w, const block *u, int64_t i, int64_t rows)
     int64_t nr = w->kernels->nv * lanes;
     flex_f64_tile t = {.kc = u->kc};
     int turned = lay_rows(w, u, i, rows, &t);
-    uint32_t mode = u->k0 > 0 ? FLEX_F64_C : p->init != NULL ? FLEX_F64_COL : FLEX_F64_ZERO;
+    uint32_t mode = u->k0 > 0 ? FLEX_INIT_C : p->init != NULL ? FLEX_INIT_COL : FLEX_INIT_ZERO;
     for (int64_t j = 0; j < u->n; j += nr) {
         int64_t n = flex_min(nr, u->n - j);
         int64_t vectors = (n + lanes - 1) / lanes;

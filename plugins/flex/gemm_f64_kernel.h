@@ -10,25 +10,18 @@
 #ifndef BURN_PLUGINS_FLEX_GEMM_F64_KERNEL_H
 #define BURN_PLUGINS_FLEX_GEMM_F64_KERNEL_H
 
+#include "gemm_kernel.h"
+
 #include <stdint.h>
 
-/* Tiles of any ISA: most rows, most vectors of columns, most elements. */
-#define FLEX_F64_MR_MAX 16
-#define FLEX_F64_NV_MAX 4
+/* Most elements of a tile of any ISA. */
 #define FLEX_F64_TILE_MAX 192
 
-/* What a tile's sum is added to. */
-enum {
-    FLEX_F64_ZERO = 0,
-    FLEX_F64_C = 1,  /* what C holds */
-    FLEX_F64_COL = 2 /* init[column] */
-};
-
-/* One tile. A is as the kernel's name says; rows of B and of C are dense. */
+/* One tile. A is as the kernel's name says; rows of B and of C are dense. `mode`: FLEX_INIT_*. */
 typedef struct flex_f64_tile {
     int64_t kc;
     const double *a;
-    int64_t lda;
+    int64_t ars;
     const double *b;
     int64_t ldb;
     double *c;
@@ -44,11 +37,11 @@ typedef struct flex_f64_kernels {
     int64_t lanes; /* doubles of a vector */
     int64_t nv;    /* vectors of the widest tile */
     /* The most rows of a tile of so many vectors; none has fewer than mr. */
-    int64_t rows[FLEX_F64_NV_MAX + 1];
-    /* [vectors][rows]: A's rows are `lda` apart and dense along k. */
-    flex_f64_tile_fn tile[FLEX_F64_NV_MAX + 1][FLEX_F64_MR_MAX + 1];
-    /* The same for A whose steps along k are `lda` apart, and its rows dense in each. */
-    flex_f64_tile_fn turned[FLEX_F64_NV_MAX + 1][FLEX_F64_MR_MAX + 1];
+    int64_t rows[FLEX_NV_MAX + 1];
+    /* [vectors][rows]: A's rows are `ars` apart and dense along k. */
+    flex_f64_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
+    /* The same for A whose steps along k are `ars` apart, and its rows dense in each. */
+    flex_f64_tile_fn turned[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
     /*
      * kc rows of B, n columns, into panels of nv vectors, one after the other. The last one is as
      * many vectors wide as it needs, filled up with zeros.

@@ -3,28 +3,17 @@
  * gemm_kernel_tmpl.c - micro-kernels and packers of the f32 matrix product, compiled once per ISA
  * with ISA defined as baseline, avx2 or avx512.
  *
- * Owns the loops that touch every element, not the blocking. Tiles have as many accumulators as
- * registers allow, and the full one is as wide as that lets: a step along k of 6 x 64 loads 10
- * times for 24 multiply-adds, 12 x 32 loads 14 times, and each costs time, power and so the clock
- * (bench/README.md). Rules: an element is one chain of multiply-adds over k from zero, fused where
- * the ISA has it. To add an ISA: give its vector, tiles and `fused` below, and build this file with
- * its flags.
+ * Owns the shapes of the tiles and the packers; not their loop over k (gemm_tile_loops.h), nor the
+ * blocking. Tiles have as many accumulators as registers allow, and the full one is as wide as that
+ * lets: a step along k of 6 x 64 loads 10 times for 24 multiply-adds, 12 x 32 loads 14 times, and
+ * each costs time, power and so the clock (bench/README.md). To add an ISA: give its vector and
+ * tiles below, its `fused` there, and build this file with its flags.
  */
-#include "gemm_kernel.h"
-#include "unrolled.h"
-
-#include <string.h>
-
-#if defined(__AVX512F__) || defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
+#define ELEMENT float
+#define ELEMENT_BYTES 4
+#define TILE_TYPE flex_tile
+#define TILE_ADDS_ROWS 1
 /* TILES(X): X(vectors, rows) for each tile; ROWS_OF: the most rows of one, two, ... vectors. */
-#define UP_TO_4(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
-#define UP_TO_6(X, v) UP_TO_4(X, v) X(v, 5) X(v, 6)
-#define UP_TO_8(X, v) UP_TO_6(X, v) X(v, 7) X(v, 8)
-#define UP_TO_12(X, v) UP_TO_8(X, v) X(v, 9) X(v, 10) X(v, 11) X(v, 12)
-#define UP_TO_16(X, v) UP_TO_12(X, v) X(v, 13) X(v, 14) X(v, 15) X(v, 16)
 #if defined(__AVX512F__)
 #define VL 16
 #define MR 6
@@ -51,174 +40,23 @@
 #define ROWS_OF 4, 4
 #endif
 #define NR (NV * VL)
-/* Pointers to A's rows, each for three of them. */
-#define POINTERS ((FLEX_MR_MAX + 2) / 3)
-/*
- * Steps along k per turn of the loop: of the packed tile, and of others, which may be so short that
- * getting into the loop counts. A sanitizer checks every load, so that unrolled bodies take minutes
- * to compile: one step then.
- */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNROLL 1
-#define UNROLL_SHORT 1
-#else
-#define UNROLL 4
-#define UNROLL_SHORT 2
-#endif
 /* Rows ahead that the packing of whole rows asks for. */
 #define PACK_AHEAD 8
 
-typedef float vec __attribute__((vector_size(VL * 4), aligned(4), may_alias));
-typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
+#include "gemm_tile_loops.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vec load(const float *p)
-{
-    return *(const vec *)(const void *)p;
-}
-
-INLINE void store(float *p, vec x)
-{
-    *(vec *)(void *)p = x;
-}
-
-INLINE vec splat(float x)
-{
-    return x - (vec){0};
-}
-
-/*
- * c + a * b, rounded once where the ISA can. Written out, since compilers that may choose among the
- * operand orders of the instruction copy accumulators about.
- */
-INLINE vec fused(vec a, vec b, vec c)
-{
-#if defined(__AVX512F__)
-    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
-    return c;
-#elif defined(__AVX2__) && defined(__FMA__)
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
-    return c;
-#elif defined(__aarch64__)
-    __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
-    return c;
-#else
-    return a * b + c;
-#endif
-}
-
-/* Adds what the tile starts from and writes it. */
-INLINE void finish(int rows, int nv, const flex_tile *t, vec acc[FLEX_MR_MAX][NV])
-{
-    uint32_t mode = t->mode;
-    UNROLLED
-    for (int i = 0; i < rows; i++) {
-        float *c = t->c + i * t->ldc;
-        UNROLLED
-        for (int v = 0; v < nv; v++) {
-            vec sum = acc[i][v];
-            if (mode == FLEX_INIT_C) {
-                sum = load(c + v * VL) + sum;
-            } else if (mode == FLEX_INIT_COL) {
-                sum = load(t->init + v * VL) + sum;
-            } else if (mode == FLEX_INIT_ROW) {
-                sum = splat(t->init[i]) + sum;
-            }
-            store(c + v * VL, sum);
-        }
-    }
-}
-
-/*
- * One step along k. Rows are reached by one pointer per three, so that addresses need few
- * registers.
- */
-INLINE void step_k(int rows, int nv, int64_t ars, const float *const *a, const float *b,
-                   vec acc[FLEX_MR_MAX][NV])
-{
-    vec y[NV];
-    UNROLLED
-    for (int v = 0; v < nv; v++) {
-        y[v] = load(b + v * VL);
-    }
-    UNROLLED
-    for (int i = 0; i < rows; i++) {
-        vec x = splat(a[i / 3][(i % 3) * ars]);
-        UNROLLED
-        for (int v = 0; v < nv; v++) {
-            acc[i][v] = fused(x, y[v], acc[i][v]);
-        }
-    }
-}
-
-/* Some steps: scalar instructions compete with multiply-adds for ports, so there are few. */
-INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
-                    const float **a, const float **b, vec acc[FLEX_MR_MAX][NV])
-{
-    UNROLLED
-    for (int u = 0; u < count; u++) {
-        const float *at[POINTERS];
-        UNROLLED
-        for (int i = 0; i < (rows + 2) / 3; i++) {
-            at[i] = a[i] + u * acs;
-        }
-        step_k(rows, nv, ars, at, *b + u * ldb, acc);
-    }
-    UNROLLED
-    for (int i = 0; i < (rows + 2) / 3; i++) {
-        a[i] += count * acs;
-    }
-    *b += count * ldb;
-}
-
-/* `turn` steps along k at a time. */
-INLINE void tile(int turn, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
-                 const flex_tile *t)
-{
-    vec acc[FLEX_MR_MAX][NV];
-    const float *a[POINTERS];
-    const float *b = t->b;
-    UNROLLED
-    for (int i = 0; i < rows; i++) {
-        UNROLLED
-        for (int v = 0; v < nv; v++) {
-            acc[i][v] = (vec){0};
-        }
-    }
-    UNROLLED
-    for (int i = 0; i < (rows + 2) / 3; i++) {
-        a[i] = t->a + 3 * i * ars;
-    }
-    int64_t k = 0;
-    for (; k + turn <= t->kc; k += turn) {
-        steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
-    }
-    for (; k < t->kc; k++) {
-        steps_k(1, rows, nv, ars, acs, ldb, a, &b, acc);
-    }
-    finish(rows, nv, t, acc);
-}
+#include <string.h>
 
 static void packed_b(const flex_tile *t)
 {
-    tile(UNROLL, MR, NV, t->ars, 1, NR, t);
+    tile(UNROLL_LONG, MR, NV, t->ars, 1, NR, t);
 }
 
 static void packed_both(const flex_tile *t)
 {
-    tile(UNROLL, MR, NV, 1, MR, NR, t);
+    tile(UNROLL_LONG, MR, NV, 1, MR, NR, t);
 }
 
-#define TILE_FN(v, rows)                                                                           \
-    static void tile_##v##_##rows(const flex_tile *t)                                              \
-    {                                                                                              \
-        tile(UNROLL_SHORT, rows, v, t->ars, 1, t->ldb, t);                                         \
-    }                                                                                              \
-    static void turned_##v##_##rows(const flex_tile *t)                                            \
-    {                                                                                              \
-        tile(UNROLL_SHORT, rows, v, 1, t->ars, t->ldb, t);                                         \
-    }
 TILES(TILE_FN)
 
 /* dst[k][j] for a 4 x 4 block read from four rows. */
@@ -352,8 +190,6 @@ static void pack_runs(float *dst, const float *src, const int64_t *offset, int64
     }
 }
 
-#define TILE_ENTRY(v, r)   [v][r] = tile_##v##_##r,
-#define TURNED_ENTRY(v, r) [v][r] = turned_##v##_##r,
 #define KERNELS_NAME_OF(isa) flex_gemm_kernels_##isa
 #define KERNELS_NAME(isa) KERNELS_NAME_OF(isa)
 

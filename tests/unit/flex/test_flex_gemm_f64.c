@@ -198,7 +198,7 @@ static void test_bits_do_not_depend_on_threads_or_layout(void **state)
 static void test_bits_of_each_tile(void **state)
 {
     (void)state;
-    for (int64_t m = 1; m <= FLEX_F64_MR_MAX + 1; m++) {
+    for (int64_t m = 1; m <= FLEX_MR_MAX + 1; m++) {
         for (int64_t n = 1; n <= 33; n++) {
             check_bits(m, n, 21);
         }
