@@ -87,6 +87,8 @@ int32_t bench_softmax_parts_setup(burn_device *device, int64_t arg, burn_err *er
 int32_t bench_layer_norm_parts_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_bias_backward_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_turned_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_masked_softmax_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_residual_norm_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_lazy_run(int64_t n, burn_err *err);
 int32_t bench_lazy_replay_run(int64_t n, burn_err *err);
 int32_t bench_lazy_digest(uint64_t *digest, burn_err *err);

@@ -78,6 +78,17 @@ static burn_tensor *do_turned(void)
     return burn_mul(burn_relu(burn_add(a, turned)), a);
 }
 
+/* As attention and transformer blocks write them. */
+static burn_tensor *do_masked_softmax(void)
+{
+    return burn_softmax(burn_add(burn_mul(a, burn_scalar(0.125)), b), -1);
+}
+
+static burn_tensor *do_residual_norm(void)
+{
+    return burn_layer_norm(burn_add(a, b), NULL, NULL, 1, 1e-5);
+}
+
 /* ---- making and freeing ---------------------------------------------------------------------- */
 
 static int32_t make(burn_device *on, uint32_t rank, const int64_t *dims, burn_tensor *(*fn)(void),
@@ -121,6 +132,16 @@ int32_t bench_bias_backward_setup(burn_device *on, int64_t arg, burn_err *err)
 int32_t bench_turned_setup(burn_device *on, int64_t arg, burn_err *err)
 {
     return make(on, 2, (int64_t[]){arg / LINE, LINE}, do_turned, err);
+}
+
+int32_t bench_masked_softmax_setup(burn_device *on, int64_t arg, burn_err *err)
+{
+    return make(on, 2, (int64_t[]){arg / LINE, LINE}, do_masked_softmax, err);
+}
+
+int32_t bench_residual_norm_setup(burn_device *on, int64_t arg, burn_err *err)
+{
+    return make(on, 2, (int64_t[]){arg / LINE, LINE}, do_residual_norm, err);
 }
 
 /* Writes the chain down, its two operands as ports. */

@@ -183,6 +183,8 @@ static const struct bench_row ROWS[] = {
     PASS_WAYS("turned", "turned"),
     LINES_WAYS("softmax.decomposed", "softmax_parts"),
     LINES_WAYS("layernorm.decomposed", "layer_norm_parts"),
+    PASS_WAYS("softmax.masked", "masked_softmax"),
+    PASS_WAYS("layernorm.residual", "residual_norm"),
     ADAMW_WAYS("25m", 25000000, BENCH_MS),
     ADAMW_WAYS("many", 100000, BENCH_NS),
     RECOMPUTE("none", BENCH_NO_PEER),
