@@ -20,7 +20,7 @@ OWN_PEER = {"replay.mlp"}  # beside a process of ours, which is there without Py
 LIMITED = {"sgemm.256.1t", "chain8.64k.1t", "step.mlp", "replay.mlp"}
 CHECKED = (("chain8", 1000), ("chain8_replay", 1000), ("known", 1), ("softmax_parts", 3072),
            ("layer_norm_parts", 3072), ("bias_backward", 98304), ("turned", 98304),
-           ("layer_norm_parts", 3072), ("masked_softmax", 3072), ("residual_norm", 3072),
+           ("masked_softmax", 3072), ("residual_norm", 3072),
            ("adamw", 20000), ("step_mlp", 8), ("replay_mlp", 8))
 
 
