@@ -15,8 +15,9 @@
 /* Columns of a strip at most, and at least where strips are made so that threads can share. Fewer
  * columns than LEAST_COLUMNS the single op reduces in another order. */
 enum { WIDEST = 2048, NARROWEST = 256, EVEN = 16, LEAST_COLUMNS = 8 };
-/* Floats of all accumulators of a task. */
-enum { ROOM = 64 << 10 };
+/* Floats of all accumulators of a task, doubles of what all blocks give: both lie on stacks, which
+ * threads of an application may have little of. */
+enum { ROOM = 16 << 10, PARTS = 2 * FLEX_COLUMNS_ROOM };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
@@ -73,6 +74,9 @@ int flex_fused_choose_strips(flex_fused_job *job)
         return 0;
     }
     choose_blocks(job);
+    if (n_blocks(job) > 1 && n_blocks(job) * job->length * f->n_columns > PARTS) {
+        return 0;
+    }
     uint64_t most = (ROOM - FLEX_FUSED_COLUMNS * EVEN) / lines_of(job);
     most = f->has_rows || most < WIDEST ? most : WIDEST;
     job->strip = job->length < most ? job->length : most;
@@ -189,12 +193,13 @@ static void strip_task(void *ctx, uint32_t task)
 void flex_fused_run_columns(flex_fused_job *job)
 {
     const flex_fused *f = job->f;
-    double partial[FLEX_FUSED_COLUMNS][FLEX_COLUMNS_ROOM];
+    double parts_of_blocks[PARTS];
+    const uint64_t per_column = n_blocks(job) * job->length;
     const uint64_t n_runs = (n_blocks(job) + job->per_task - 1) / job->per_task;
     const uint32_t n_tasks = (uint32_t)(n_strips(job) * n_runs);
     for (uint32_t k = 0; k < f->n_columns; k++) {
         void *out = job->data[f->n_in + f->columns[k].out];
-        job->gathered[k] = n_blocks(job) > 1 ? (char *)partial[k] : out;
+        job->gathered[k] = n_blocks(job) > 1 ? (char *)(parts_of_blocks + k * per_column) : out;
     }
     if (job->n > f->grain) {
         flex_parallel(n_tasks, strip_task, job);
@@ -208,6 +213,6 @@ void flex_fused_run_columns(flex_fused_job *job)
         const flex_column_parts parts = {f->columns[k].kind, job->by_group,
                                          (int64_t)n_blocks(job), (int64_t)job->length,
                                          (int64_t)(job->n / job->length)};
-        flex_columns_fold(&parts, partial[k], out);
+        flex_columns_fold(&parts, job->gathered[k], out);
     }
 }
