@@ -33,7 +33,10 @@ enum {
     BURN_ROW_TUNED_ONLY = 128,
     /* The backend's row of BURN_OP_FUSED has this op as a step over lines (fused.h), to the bits of
      * this row. */
-    BURN_ROW_LINES = 256
+    BURN_ROW_LINES = 256,
+    /* Likewise for this reduction as a step that gives a value per column, where that is f32; of
+     * other dtypes the row of BURN_OP_FUSED refuses it, or has these bits, too. */
+    BURN_ROW_COLUMNS = 512
 };
 
 /* One operand's constraints. `same_dtype_as` is 1 + the operand's index, 0 = free. */

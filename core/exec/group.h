@@ -64,7 +64,7 @@ typedef struct burni_group {
     uint32_t n_uses;
     uint32_t is_bound; /* `bound` is filled */
     uint32_t is_refused; /* by its kernel */
-    uint32_t whole; /* bit k: input k is one of the product's, which come first */
+    uint32_t whole; /* bit k: input k is an operand of the product, or one line for all rows */
     uint64_t changed;  /* the batch's at that time: it is as good for records that are as old */
     /* Held. With a product it is for `sizes` (group.c), and is found again for others. */
     const burni_resolved *resolved;

@@ -35,7 +35,7 @@ typedef struct burni_launch {
     uint32_t moved;     /* bit i: input i's handle was handed over: its storage may be taken */
     uint32_t dying;     /* bit i: nobody sees input i's storage any more: it may be taken */
     uint32_t overwrite; /* bit i: input i is overwritten without being read */
-    uint32_t whole;     /* bit i: a fused call reads all of input i for each element: its product */
+    uint32_t whole;     /* bit i: a fused call reads all of input i for some elements of a result */
     uint32_t waited;    /* it is a record's: its outputs are promised */
     uint32_t remade;    /* it makes again what was not kept: see grad/recompute.h */
     uint64_t tag;

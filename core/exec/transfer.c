@@ -254,6 +254,9 @@ int32_t burni_download(burni_thread *thread, const burn_tensor *t, void *out, ui
         memcpy(out, t->immediate, bytes);
         return BURN_OK;
     }
+    if (thread == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "read: out of host memory");
+    }
     if ((t->flags & BURNI_CONTIGUOUS) != 0) {
         return read_bytes(thread, t, out, bytes, err);
     }

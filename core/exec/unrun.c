@@ -433,7 +433,7 @@ static void hand_over(burni_storage *s)
     burni_storage_unref(made, 1);
 }
 
-/* Memory for each result that the call has. 0: there is none. */
+/* A storage for each result that the call has. 0: one has no memory, and all have failed. */
 static int new_results(burni_unrun *u, burni_storage **made)
 {
     int fine = 1;
@@ -443,6 +443,11 @@ static int new_results(burni_unrun *u, burni_storage **made)
             made[j] =
                 burni_storage_new(burni_thread_current, u->stream->device, u->results[j].bytes);
             fine &= made[j] != NULL;
+        }
+    }
+    for (uint32_t j = 0; j < u->n_results && !fine; j++) {
+        if (made[j] != NULL) {
+            burni_storage_fail(made[j], &burni_cause_no_memory);
         }
     }
     return fine;
@@ -553,10 +558,10 @@ void burni_unrun_drop(burni_storage *s)
 {
     int entered = enter();
     burni_storage *made = s->unrun != NULL ? take_result(s) : NULL;
-    if (made != NULL) {
-        burni_storage_unref(made, 1);
-    }
     leave(entered);
+    if (made != NULL) {
+        burni_storage_unref(made, 1); /* its memory goes back under a stream's lock */
+    }
 }
 
 void burni_unrun_make_all(burni_thread *thread, const burni_device *device)

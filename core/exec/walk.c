@@ -68,10 +68,15 @@ int burni_turn_has_rows(const burni_turn *turn, int64_t length)
 
 /* ---- reductions ------------------------------------------------------------------------------ */
 
-int burni_row_has_step(const burni_launch *launch)
+static int row_says(const burni_launch *launch, uint32_t flag)
 {
     const burni_resolved *r = launch->resolved;
-    return r->row != NULL && r->copy_mask == 0 && (r->row->flags & BURN_ROW_LINES) != 0;
+    return r->row != NULL && r->copy_mask == 0 && (r->row->flags & flag) != 0;
+}
+
+int burni_row_has_step(const burni_launch *launch)
+{
+    return row_says(launch, BURN_ROW_LINES);
 }
 
 /* A loss goes over all dims, where it gives one number of operands that are dense. */
@@ -116,7 +121,8 @@ int burni_reduces_columns(const burni_launch *launch)
 {
     uint32_t seen = reduced_dims(launch);
     const burn_operand *z = &launch->operands[launch->n_in];
-    return seen != 0 && (seen & (seen + 1)) == 0 && burni_operand_numel(z) >= LEAST_COLUMNS;
+    return seen != 0 && (seen & (seen + 1)) == 0 && burni_operand_numel(z) >= LEAST_COLUMNS &&
+           row_says(launch, BURN_ROW_COLUMNS);
 }
 
 int burni_rows_meet_columns(int64_t length)

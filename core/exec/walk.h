@@ -28,7 +28,7 @@ int burni_turn_has_rows(const burni_turn *turn, int64_t length);
 int burni_row_has_step(const burni_launch *launch);
 
 /* Is it a reduction over the last dims of a dense operand? Over the first ones, with enough
- * left? */
+ * left, and a row that promises the bits of a step (BURN_ROW_COLUMNS)? */
 int burni_reduces_rows(const burni_launch *launch);
 int burni_reduces_columns(const burni_launch *launch);
 /* Can values per row and per column be had in one pass over rows of that length? */

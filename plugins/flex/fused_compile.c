@@ -686,6 +686,9 @@ static int compile_all(draft *d)
 {
     const burn_fused_program *p = d->program;
     d->cut = NONE;
+    if (p->head.revision > BURN_FUSED_VERSION) {
+        return fail(d, "a version of programs that is not known here");
+    }
     d->operand_full = find_full(p);
     if (d->operand_full == NONE) {
         return fail(d, "no operand has all positions");

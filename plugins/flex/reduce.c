@@ -370,8 +370,11 @@ SLOTS(float, BURN_SET_FLOAT, BURN_SET_FLOAT, 1)
 SLOTS(truth, BURN_SET_ANY, BURN_BIT(BOOL), 0)
 SLOTS(at, BURN_SET_ANY, BURN_BIT(I64), 0)
 
+/* Those of reduce_columns.h, which fused programs take a row at a time. */
+#define COLUMNS(kind) ((kind) == FLEX_R_SUM || (kind) == FLEX_R_MAX || (kind) == FLEX_R_MIN || \
+                       (kind) == FLEX_R_MEAN ? BURN_ROW_COLUMNS : 0)
 #define ROW(NAME, name, kind, result, slots) \
-    FLEX_ROW(BURN_OP_##NAME, slots_##slots, 0, 0, "flex." #name, launch_##name),
+    FLEX_ROW(BURN_OP_##NAME, slots_##slots, COLUMNS(kind), 0, "flex." #name, launch_##name),
 const burn_row flex_rows_reduce[] = {
     FLEX_FOREACH_REDUCTION(ROW)
     FLEX_ROW(BURN_OP_ARGMAX, slots_at, 0, 0, "flex.argmax", launch_argmax),

@@ -137,11 +137,14 @@ static void run_signal(mock_item *item)
 int32_t mock_signal(burn_queue *queue, uint64_t value, burn_err *err)
 {
     mock_item *item = NULL;
-    int32_t code = mock_queue_note_signal(queue, value, err);
+    int32_t code = mock_item_get(queue, &item, err);
     if (code == BURN_OK) {
-        code = mock_item_get(queue, &item, err);
+        code = mock_queue_note_signal(queue, value, err); /* last: one that failed comes again */
     }
     if (code != BURN_OK) {
+        if (item != NULL) {
+            mock_item_drop(item);
+        }
         return code;
     }
     item->run = run_signal;

@@ -7,6 +7,7 @@
  */
 #include "core_test.h"
 
+#include "base/alloc.h"
 #include "exec/stream.h"
 
 #include <pthread.h>
@@ -235,6 +236,53 @@ static void accumulators__do_not_pile_up(void **state)
     burn_release(x);
 }
 
+typedef struct asked {
+    burn_tensor *t;
+    int64_t fail_at;
+    int32_t rc;
+    burn_err err;
+    double seen[2];
+} asked;
+
+/* In a thread that has nothing to recycle, and that is not even known before. */
+static void *ask_in_want(void *argument)
+{
+    asked *a = argument;
+    a->err = (burn_err)BURN_ERR_INIT;
+    burni_alloc_fail_after(a->fail_at);
+    a->rc = burn_read_f64(a->t, a->seen, 2, &a->err);
+    burni_alloc_fail_after(0);
+    burn_scope_flush();
+    return NULL;
+}
+
+/* A call of several results, one of which gets no memory: whoever asks for any is told. */
+static void memory_runs_out__where_several_results_are_made(void **state)
+{
+    (void)state;
+    burn_pool_opts opts = {.struct_size = sizeof(opts), .kernel = {2, 2}};
+    burn_tensor *x = burn_keep(count_up(dev, 4, DIMS(1, 1, 2, 4), 1.0));
+    burn_scope_flush();
+    for (int k = 0; k < 12; k++) {
+        pthread_t thread;
+        asked a = {.fail_at = k};
+        double seen[2] = {0, 0};
+        burn_tensor *index = NULL;
+        burn_scope_begin();
+        a.t = burn_max_pool2d(x, &opts, &index);
+        assert_true(burn_item(burn_sum(x, 0, NULL, 0), NULL) == 36);
+        assert_int_equal(pthread_create(&thread, NULL, ask_in_want, &a), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(a.rc == BURN_OK ? a.seen[0] == 6 && a.seen[1] == 8
+                                    : a.rc == BURN_E_NO_MEMORY && a.err.text[0] != '\0');
+        int32_t rc = burn_read_f64(index, seen, 2, NULL);
+        assert_true(rc == BURN_OK ? seen[0] == 5 && seen[1] == 7 : rc == BURN_E_NO_MEMORY);
+        burn_scope_end();
+        (void)burn_sync(dev, NULL);
+    }
+    burn_release(x);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +295,7 @@ int main(int argc, char **argv)
         CORE_TEST(long_chains__die_and_are_made),
         CORE_TEST(a_sync_or_a_keep__asks),
         CORE_TEST(accumulators__do_not_pile_up),
+        CORE_TEST(memory_runs_out__where_several_results_are_made),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }

@@ -10,6 +10,8 @@
  */
 #include "core_test.h"
 
+#include "exec/rows.h"
+
 #include <burn/plans.h>
 #include <stdio.h>
 #include <string.h>
@@ -338,6 +340,31 @@ static void columns__of_another_dtype_run_behind_the_group(void **state)
     same_as_eager(other_dtypes, 3);
 }
 
+static void put_rows(const burni_op *op, burni_rows *list)
+{
+    atomic_store(&dev->core->rows[op->index], list);
+    atomic_fetch_add(&dev->core->rows_version, 1);
+}
+
+/* The row of a backend that is older than such steps: its row of BURN_OP_FUSED knows none. */
+static void columns__that_the_row_does_not_promise_are_not_asked_for(void **state)
+{
+    (void)state;
+    burn_row older;
+    const burn_row *rows[1] = {&older};
+    const burni_op *op = burni_op_find(BURN_OP_SUM);
+    burni_rows *own = atomic_load(&dev->core->rows[op->index]);
+    burni_rows list = *own;
+    older = *own->rows[0];
+    older.flags &= ~(uint32_t)BURN_ROW_COLUMNS;
+    list.rows = rows;
+    list.count = 1;
+    put_rows(op, &list);
+    same_as_eager(bias_and_relu, 3);
+    put_rows(op, own);
+    same_as_eager(bias_and_relu, 4);
+}
+
 /* Too few of them, and a product: neither is for columns. */
 static burn_tensor *few(int round)
 {
@@ -383,6 +410,7 @@ int main(int argc, char **argv)
         WINDOW_TEST(columns__are_read_by_another_group),
         WINDOW_TEST(columns__that_are_variances_run_behind_the_group),
         WINDOW_TEST(columns__of_another_dtype_run_behind_the_group),
+        WINDOW_TEST(columns__that_the_row_does_not_promise_are_not_asked_for),
         WINDOW_TEST(columns__that_are_few_are_reduced_alone),
         WINDOW_TEST(columns__behind_a_product_are_reduced_alone),
     };

@@ -293,7 +293,7 @@ static uint32_t write_program(const rig *r, uint64_t *out)
     burn_fused_program *p = (burn_fused_program *)(void *)out;
     char *bytes = (char *)out;
     memset(out, 0, BURN_FUSED_MAX_BYTES);
-    p->head.revision = BURN_FUSED_VERSION;
+    p->head.revision = BURN_FUSED_VERSION + r->versions_ahead;
     p->n_in = r->n_in;
     p->n_out = r->n_out;
     p->n_steps = r->n_steps;

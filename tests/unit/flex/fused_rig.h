@@ -49,6 +49,7 @@ typedef struct rig {
     uint16_t seed;     /* immediates of generators; seed BURN_FUSED_NONE: there are none */
     uint16_t counter;
     uint16_t chance;
+    uint32_t versions_ahead; /* of the one that flex knows */
     uint16_t in_place; /* this input's memory is output 0's, or BURN_FUSED_NONE */
     rig_value values[RIG_VALUES];
     burn_fused_step steps[BURN_FUSED_MAX_STEPS];

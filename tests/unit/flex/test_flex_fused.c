@@ -608,6 +608,22 @@ static void sum_of_a_strided_operand__is_refused(void **state)
     rig_end(&r);
 }
 
+/* A core that is newer than the plugin may give it what did not mean anything then. */
+static void programs_of_a_later_version__are_refused(void **state)
+{
+    (void)state;
+    rig r;
+    rig_begin(&r, 10, 0);
+    uint16_t x = rig_input(&r, BURN_F32, BURN_FUSED_FULL, RIG_DENSE);
+    (void)rig_step(&r, BURN_OP_EXP, BURN_F32, &x, 1, NULL, 0);
+    rig_outputs(&r, 0);
+    assert_int_equal(rig_run(&r, 0), BURN_OK);
+    r.versions_ahead = 1;
+    assert_int_equal(rig_run(&r, 0), BURN_E_UNSUPPORTED);
+    assert_non_null(strstr(fixture_error.text, "version"));
+    rig_end(&r);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -622,6 +638,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(division_by_zero__is_a_fault_of_the_second_row),
         cmocka_unit_test(empty_programs__write_nothing),
         cmocka_unit_test(sum_of_a_strided_operand__is_refused),
+        cmocka_unit_test(programs_of_a_later_version__are_refused),
         cmocka_unit_test(chains_of_plain_ops__equal_their_ops),
         cmocka_unit_test(programs__equal_their_ops),
         cmocka_unit_test(programs_of_long_rows__equal_their_ops),
