@@ -414,6 +414,12 @@ static uint32_t count_operands(const making *m)
     return n;
 }
 
+/* The program, and operands before it, begin at a multiple of 8 whatever stands in front. */
+_Static_assert(sizeof(burni_member) % 8 == 0 && sizeof(struct burni_group_sizes) % 8 == 0 &&
+                   sizeof(burni_group_input) % 8 == 0 && sizeof(burni_group_twin) % 8 == 0 &&
+                   sizeof(burni_group_use) % 8 == 0 && sizeof(burn_operand) % 8 == 0,
+               "parts of a group's memory");
+
 static burni_group *group_memory(const making *m, uint32_t n_out, uint32_t program_size)
 {
     uint32_t n_sizes = m->members[0].produces;

@@ -24,7 +24,7 @@ typedef struct burni_member {
     uint8_t written;  /* somebody outside of the group needs its result */
     uint8_t produces; /* the first one only: a product, whose inputs are WHOLE */
     uint8_t lines;    /* it goes over lines */
-    uint8_t zero[3];
+    uint8_t zero[7];  /* they lie before what wants 8 bytes */
 } burni_member;
 
 /* An operand of the fused call: that of some member. */
