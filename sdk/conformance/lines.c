@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * lines.c - an op over lines (BURN_FUSE_LINES), or a loss that reduces, as the step of a fused
- * program: the bits of the op alone.
+ * lines.c - an op over lines (BURN_FUSE_LINES), a loss that reduces, or a reduction over the rows,
+ * as the step of a fused program: the bits of the op alone.
  *
- * A row with BURN_ROW_LINES promises this of the backend's row of BURN_OP_FUSED, and the core puts
- * calls into groups because of it. Each sample is tried with its own size and with others, since
- * kernels take lines of different lengths in different ways. The program is written here, by the
- * format of burn/fused.h. Where no row takes it the core runs the op itself, which is right, too.
+ * A row with BURN_ROW_LINES or BURN_ROW_COLUMNS promises this of the backend's row of
+ * BURN_OP_FUSED, and the core puts calls into groups because of it. Each sample is tried with its
+ * own size and with others, a reduction with planes of its own, since kernels take lines of
+ * different lengths in different ways. The program is written here, by the format of burn/fused.h.
+ * Where no row takes it the core runs the op itself, which is right, too.
  */
 #include "conformance.h"
 
@@ -15,10 +16,18 @@
 
 /* Sizes that take the place of the sample's first one; 0: it stays. */
 static const int64_t sizes[] = {0, 1, 67, 1030};
+/* Rows and columns, the last ones many enough to be shared out. */
+static const int64_t planes[][2] = {{2, 8}, {67, 33}, {70, 1030}, {2100, 33}};
 
 static int is_loss(const burn_op_def *def)
 {
     return def->fuse == BURN_FUSE_REDUCE && def->attrs_size == sizeof(burn_attrs_loss);
+}
+
+static int reduces_axes(const burn_op_def *def)
+{
+    return def->fuse == BURN_FUSE_REDUCE && def->attrs_size == sizeof(burn_attrs_axes) &&
+           def->n_in == 1;
 }
 
 /* The attribute that says what a line is, or whether a loss reduces. */
@@ -78,7 +87,9 @@ static uint32_t write_program(const conf_case *c, const unsigned char *attrs, ui
     step.op = c->def->id;
     step.n_args = (uint8_t)c->n_in;
     step.dtype = c->out[0].meta.dtype;
-    step.space = is_loss(c->def) ? BURN_FUSED_ROW : BURN_FUSED_FULL;
+    step.space = is_loss(c->def)        ? BURN_FUSED_ROW
+                 : reduces_axes(c->def) ? BURN_FUSED_COLUMN
+                                        : BURN_FUSED_FULL;
     for (uint32_t i = 0; i < BURN_FUSED_MAX_ARGS; i++) {
         int there = i < c->n_in && c->in[i].meta.kind != BURN_ABSENT;
         step.args[i] = there ? n : (uint16_t)BURN_FUSED_NONE;
@@ -143,15 +154,38 @@ static int check_one(conf_report *report, conf_runner *runner, const conf_case *
         conf_failed(report, c, "step", "", code, err.text);
         return 0;
     }
-    /* A loss has no dims alone, and as a step may have one of size 1. */
+    /* A loss has no dims alone, and as a step may have one of size 1; columns have one. */
     step.meta = step.n == alone[0].n ? alone[0].meta : step.meta;
     if (!conf_same_bits(c->arena, &step, &alone[0])) {
         conf_result(report, c, "step", "", CONF_FAIL,
-                    "lines of %lld: as the step of a program it gives other bits than alone",
-                    (long long)length);
+                    "%s of %lld: as the step of a program it gives other bits than alone",
+                    reduces_axes(c->def) ? "rows" : "lines", (long long)length);
         return 0;
     }
     return 1;
+}
+
+/* Over the first dim of two, which is kept; the step has the same attributes. */
+static void check_columns(conf_report *report, conf_runner *runner, const conf_case *c)
+{
+    static conf_case other; /* large */
+    const uint32_t n = sizeof(planes) / sizeof(planes[0]);
+    burn_attrs_axes a;
+    memcpy(&a, c->sample.attrs, sizeof(a));
+    memset(a.axes, 0, sizeof(a.axes));
+    a.n_axes = 1;
+    a.keepdims = 1;
+    for (uint32_t k = 0; k < n; k++) {
+        other = *c;
+        memcpy(other.sample.attrs, &a, sizeof(a));
+        other.in[0].meta.rank = 2;
+        memcpy(other.in[0].meta.dims, planes[k], sizeof(planes[k]));
+        conf_case_inputs(&other);
+        if (!check_one(report, runner, &other, planes[k][1], (const unsigned char *)&a)) {
+            return;
+        }
+    }
+    conf_result(report, c, "step", "", CONF_PASS, "%u sizes", (unsigned)n);
 }
 
 void conf_check_lines(conf_report *report, conf_runner *runner, conf_case *c)
@@ -161,6 +195,12 @@ void conf_check_lines(conf_report *report, conf_runner *runner, conf_case *c)
     burn_meta out[CONF_MAX_OUT];
     burn_err err = BURN_ERR_INIT;
     uint32_t n = 0;
+    if (c->def->id >> 63 == 0 && reduces_axes(c->def)) {
+        if (c->sample_index == conf_first_good_sample(c->def)) {
+            check_columns(report, runner, c);
+        }
+        return;
+    }
     if ((c->def->fuse != BURN_FUSE_LINES && !is_loss(c->def)) || c->def->id >> 63 != 0) {
         return;
     }

@@ -786,6 +786,37 @@ static void takes_softmax(void)
     rows[0].launch = launch_softmax;
 }
 
+/* The same of the step over columns: it adds from the last row on. */
+static int32_t launch_sum(const burn_call *call)
+{
+    const burn_operand *x = burn_call_operand(call, 0);
+    const float *from = x->data;
+    float *to = burn_call_operand(call, 1)->data;
+    for (int64_t k = 0; k < x->dims[1]; k++) {
+        to[k] = 0.0F;
+        for (int64_t r = x->dims[0]; r-- > 0;) {
+            to[k] += from[r * x->dims[1] + k];
+        }
+    }
+    return BURN_OK;
+}
+
+static int32_t only_first_of_two(const burn_call *call)
+{
+    const burn_attrs_axes *a = call->attrs;
+    int fits = burn_call_operand(call, 0)->rank == 2 && a->n_axes == 1 && a->axes[0] == 0;
+    return fits ? BURN_OK : BURN_E_UNSUPPORTED;
+}
+
+static void takes_sum(void)
+{
+    build_rows("flex", BURN_OP_SUM);
+    rows[0].n_slots = 2;
+    rows[0].flags |= BURN_ROW_COLUMNS;
+    rows[0].check = only_first_of_two;
+    rows[0].launch = launch_sum;
+}
+
 /* On another backend the list of rows grows as well, by one that is never taken. */
 static void takes_mul(void)
 {
@@ -928,6 +959,7 @@ static const defect defects[] = {
     ROW(takes_add),
     ROW(takes_mul),
     ROW(takes_softmax),
+    ROW(takes_sum),
     {"foreign_prefix", foreign_prefix},
     {"longer_prefix", longer_prefix},
     {"thief", thief},
