@@ -10,6 +10,7 @@
 #include "fuzz.h"
 
 #include "graph/fused.h"
+#include "ops/fused.h"
 #include "ops/rules.h"
 
 #include <burn/build.h>
@@ -104,22 +105,37 @@ static burn_tensor *whole_operand(const burn_fused_program *p, uint32_t i, const
                                 dims[flat][k], values);
 }
 
+/* A loss is of one row. */
+static int64_t rows_of(const burn_fused_program *p)
+{
+    int64_t rows = ROWS;
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        rows = burni_is_loss(burn_op_find_id(burn_fused_steps(p)[s].op)) ? 1 : rows;
+    }
+    return rows;
+}
+
 static burn_tensor *operand(const burn_fused_program *p, uint32_t i, uint8_t salt)
 {
     static const double numbers[] = {1.0, -2.0, 0.5, 0.0, 3.0, -1.0, 100.0, 7.0};
     const burn_fused_input *in = &burn_fused_inputs(p)[i];
-    int64_t dims[2] = {ROWS, LENGTH};
+    const int64_t rows = rows_of(p);
+    const int64_t length = ROWS * LENGTH / rows;
+    int64_t dims[2] = {rows, length};
     double values[ROWS * LENGTH];
     for (uint32_t k = 0; k < ROWS * LENGTH; k++) {
         values[k] = numbers[(k + i + salt) % 8];
     }
     if (in->immediate != 0) {
         int is_float = burn_dtype_class(in->dtype) == BURN_CLASS_FLOAT;
-        int64_t whole = i == p->row_input ? LENGTH : 1;
+        int64_t whole = i == p->row_input ? length : 1;
         return is_float ? burn_scalar(values[0]) : burn_scalar_int(whole);
     }
-    dims[1] = in->space == BURN_FUSED_FULL ? LENGTH : 1;
-    dims[0] = in->space == BURN_FUSED_ONE ? 1 : ROWS;
+    dims[1] = in->space == BURN_FUSED_FULL ? length : 1;
+    dims[0] = in->space == BURN_FUSED_ONE ? 1 : rows;
+    if (burni_fused_is_line(p, i)) {
+        return burn_tensor_from_f64(need_device(), in->dtype, 1, &length, values);
+    }
     if (in->space == BURN_FUSED_WHOLE) {
         return whole_operand(p, i, values);
     }
