@@ -62,8 +62,24 @@ static int has_bit(uint32_t mask, uint32_t i)
     return i < 32 && (mask >> i & 1) != 0;
 }
 
+/* Input `failed` is known to have failed. One before it may have as well, which nobody has asked
+ * for yet: whether somebody did is no matter for the cause that is passed on. */
+static burni_cause *first_cause(burni_stream *stream, const burni_launch *launch, uint32_t failed)
+{
+    for (uint32_t i = 0; i < failed; i++) {
+        burn_err err = BURN_ERR_INIT;
+        burni_storage *s = launch->storages[i];
+        int is_open = s != NULL && s->fault != NULL && !has_bit(launch->overwrite, i);
+        if (is_open && burni_fault_check_on(stream, s, &err) != BURN_OK && s->cause != NULL) {
+            return s->cause;
+        }
+    }
+    return launch->storages[failed]->cause;
+}
+
 /* The cause of the first input that failed; bit i of `vars`: input i is a variable's memory. */
-static burni_cause *look_at_inputs(const burni_launch *launch, uint64_t *vars)
+static burni_cause *look_at_inputs(burni_stream *stream, const burni_launch *launch,
+                                   uint64_t *vars)
 {
     uint64_t mask = 0;
     for (uint32_t i = 0; i < launch->n_in; i++) {
@@ -77,7 +93,7 @@ static burni_cause *look_at_inputs(const burni_launch *launch, uint64_t *vars)
         }
         if (!has_bit(launch->overwrite, i) &&
             atomic_load_explicit(&s->state, memory_order_acquire) == BURNI_FAILED) {
-            return s->cause;
+            return first_cause(stream, launch, i);
         }
     }
     *vars = mask;
@@ -487,7 +503,7 @@ static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_
     burn_err err;
     uint64_t vars = 0;
     begin_error(&err);
-    (void)look_at_inputs(launch, &vars); /* for inputs that are made now; none has a value */
+    (void)look_at_inputs(stream, launch, &vars); /* inputs are made now; none has a value */
     if (is_fused) {
         (void)reuse_by_position(launch);
     } else {
@@ -516,7 +532,7 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
         return run_dry(stream, launch, 1);
     }
     begin_error(err);
-    if (look_at_inputs(launch, &vars) != NULL) {
+    if (look_at_inputs(stream, launch, &vars) != NULL) {
         return burni_fail(err, BURN_E_STATE, "an input has failed");
     }
     burn_operand workspace;
@@ -557,7 +573,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     if (__builtin_expect((burni_stream_way(stream) & BURNI_WAY_DRY) != 0, 0)) {
         return run_dry(stream, launch, 0);
     }
-    burni_cause *cause = look_at_inputs(launch, &vars);
+    burni_cause *cause = look_at_inputs(stream, launch, &vars);
     if (__builtin_expect(cause != NULL, 0)) {
         fail_outputs(launch, cause);
         return BURN_OK;
@@ -614,7 +630,7 @@ static void join_many(burni_stream *stream, const burni_launch *launch, burn_ope
 {
     uint64_t vars = 0;
     burn_err err;
-    burni_cause *cause = look_at_inputs(launch, &vars);
+    burni_cause *cause = look_at_inputs(stream, launch, &vars);
     if (cause != NULL) {
         fail_outputs(launch, cause);
         return;

@@ -310,6 +310,27 @@ static void test_a_long_chain_of_faults(void **state)
     check_clean();
 }
 
+/* The first operand's, in all modes, though somebody has seen the other one meanwhile. */
+static void test_of_two_causes_the_first_operands_is_told(void **state)
+{
+    (void)state;
+    burn_tensor *one = burn_keep(index_vec(1, DIMS(0)));
+    burn_tensor *three = burn_keep(index_vec(3, DIMS(1, 0, 1)));
+    const char *place = on_mock ? "position 1" : "element 1";
+    for (int k = 0; k < 3; k++) {
+        burn_scope_begin();
+        burn_tensor *seen = burn_div(one, one);
+        burn_tensor *sum = burn_add(burn_div(three, three), seen);
+        check_read_fails(seen, BURN_E_DATA, on_mock ? "position 0" : "element 0", NULL);
+        check_read_fails(sum, BURN_E_DATA, place, NULL);
+        check_read_fails(burn_add(burn_div(three, three), seen), BURN_E_DATA, place, NULL);
+        burn_scope_end();
+        (void)burn_sync(dev, NULL);
+    }
+    burn_release(one);
+    burn_release(three);
+}
+
 static void test_a_fault_in_backward(void **state)
 {
     (void)state;
@@ -345,6 +366,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_division_by_zero),
         CORE_TEST(test_many_faults_behind_one_value),
         CORE_TEST(test_a_long_chain_of_faults),
+        CORE_TEST(test_of_two_causes_the_first_operands_is_told),
         CORE_TEST(test_a_fault_in_backward),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
