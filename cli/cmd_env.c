@@ -245,7 +245,7 @@ static int prepare(cli *c, const words *w)
 {
     if ((w->program == NULL) == (env_sizes_given(&w->sizes) == 0)) {
         return cli_usage(c, "prepare by what? Write a program behind --, or give sizes with "
-                            "--matmul, --conv1d or --conv2d");
+                            "--matmul, --conv1d or --conv2d, not both");
     }
     /* A wrong name or a damaged file is told before a long program runs for nothing. */
     burn_err err = BURN_ERR_INIT;

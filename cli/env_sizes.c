@@ -43,13 +43,15 @@ static const maker makers[N_MAKERS] = {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads a number from `least` to 2^20 and steps over it. 0: there is none. */
+enum { LARGEST = 1 << 20 };
+
+/* Reads a number from `least` to LARGEST and steps over it. 0: there is none. */
 static int read_number(const char **at, int64_t least, int64_t *out)
 {
     char *behind = NULL;
     int is_digit = **at >= '0' && **at <= '9';
     long long n = is_digit ? strtoll(*at, &behind, 10) : -1;
-    if (n < least || n > 1 << 20) {
+    if (n < least || n > LARGEST) {
         return 0;
     }
     *at = behind;
@@ -212,7 +214,8 @@ static int take_list(const cli *c, burn_device *device, uint8_t dtype, const mak
         int fine = m->n_axes == 0 ? read_product(one, &call)
                                   : read_convolution(one, m->n_axes, &call);
         if (!fine) {
-            return cli_usage(c, "%s: '%s' is not %s", m->option, one, m->form);
+            return cli_usage(c, "%s: '%s' is not %s, in numbers up to %d", m->option, one, m->form,
+                             LARGEST);
         }
         status = device != NULL ? run_one(c, device, dtype, m, &call) : CLI_FINE;
     }
