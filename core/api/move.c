@@ -103,8 +103,9 @@ burn_tensor *burn_transpose(burn_tensor *x, int64_t axis0, int64_t axis1)
     uint32_t rank = burn_rank(x);
     if (burn_ok(x) && (i < 0 || j < 0 || i >= rank || j >= rank)) {
         return burni_call_fail(BURN_OP_PERMUTE, BURN_E_INVALID,
-                               "transpose: axes %lld and %lld, but the tensor has rank %u",
-                               (long long)axis0, (long long)axis1, rank);
+                               "transpose: axes %lld and %lld, but the tensor has rank %u; "
+                               "use -%u to %d",
+                               (long long)axis0, (long long)axis1, rank, rank, (int)rank - 1);
     }
     if (burn_ok(x)) {
         perm[i] = j;
@@ -198,7 +199,8 @@ burn_tensor *burn_slice(burn_tensor *x, int64_t axis, int64_t start, int64_t end
     a.axis = burni_wrap_axis(x, axis);
     a.step = step;
     if (step == 0 || step == INT64_MIN) {
-        return burni_call_fail(BURN_OP_SLICE, BURN_E_INVALID, "slice: the step is %lld",
+        return burni_call_fail(BURN_OP_SLICE, BURN_E_INVALID,
+                               "slice: the step is %lld; use 1 or more, or -1 or less",
                                (long long)step);
     }
     if (burn_ok(x) && (a.axis < 0 || a.axis >= x->rank)) {

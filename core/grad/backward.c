@@ -16,6 +16,7 @@
 #include "grad/recompute.h"
 #include "loader/lent.h"
 #include "ops/registry.h"
+#include "ops/rules.h"
 
 #include <burn/build.h>
 #include <stdio.h>
@@ -524,6 +525,19 @@ static int32_t known_failure(const burn_tensor *t, burn_err *err)
     return cause->code;
 }
 
+static int32_t fail_seed(const burn_tensor *t, const burn_tensor *seed, burn_err *err)
+{
+    char dims[192];
+    char given[192] = " by value";
+    if (seed->kind == BURN_TENSOR) {
+        (void)burni_shape_text(given, sizeof(given), seed->rank, seed->dims);
+    }
+    return burni_fail(err, BURN_E_SHAPE,
+                      "backward: the seed is %s%s, the tensor is %s%s; they must be equal",
+                      burn_dtype_name(seed->dtype), given, burn_dtype_name(t->dtype),
+                      burni_shape_text(dims, sizeof(dims), t->rank, t->dims));
+}
+
 static int32_t check_root(const burn_tensor *t, const burn_tensor *seed, burn_err *err)
 {
     if (t == NULL) {
@@ -545,7 +559,7 @@ static int32_t check_root(const burn_tensor *t, const burn_tensor *seed, burn_er
     if (seed != NULL && (seed->kind != BURN_TENSOR || seed->rank != t->rank ||
                          seed->dtype != t->dtype ||
                          memcmp(seed->dims, t->dims, t->rank * sizeof(int64_t)) != 0)) {
-        return burni_fail(err, BURN_E_SHAPE, "backward: the seed must have the tensor's shape");
+        return fail_seed(t, seed, err);
     }
     return BURN_OK;
 }
