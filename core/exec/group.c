@@ -488,7 +488,7 @@ static burni_group *freeze(making *m, char *why)
         m->is_full ? 0 : burni_fused_finish(&m->builder, program, sizeof(program));
     burni_group *g = size > 0 ? group_memory(m, m->n, size) : NULL;
     if (g == NULL) {
-        (void)snprintf(why, 64, size > 0 ? "no memory" : "too long for one program");
+        (void)snprintf(why, BURNI_WHY_BYTES, size > 0 ? "no memory" : "too long for one program");
         return NULL;
     }
     g->n_members = m->n;
@@ -546,7 +546,8 @@ static int follow_sizes(const burni_batch *batch, burni_group *g, int64_t length
 }
 
 burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
-                              const burni_member *members, uint32_t n, char *why)
+                              const burni_member *members, uint32_t n,
+                              char why[BURNI_WHY_BYTES])
 {
     making m;
     m.batch = batch;
@@ -569,7 +570,7 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
                                   burni_fused_add_input(&m.builder, BURN_I64, BURN_FUSED_ONE, 1));
     }
     if (!m.has_full) {
-        (void)snprintf(why, 64, "no operand has all elements");
+        (void)snprintf(why, BURNI_WHY_BYTES, "no operand has all elements");
         return NULL;
     }
     count_uses(&m);
@@ -584,7 +585,7 @@ burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
     const burni_resolved *row = find_row(batch, g, length);
     int fits = row != NULL && row->row != NULL && row->copy_mask == 0;
     if (!fits || (g->sizes == NULL && !serves_all_sizes(row->row))) {
-        (void)snprintf(why, 64, "%.63s",
+        (void)snprintf(why, BURNI_WHY_BYTES, "%s",
                        row == NULL ? "no memory"
                        : fits      ? "its row is not for sizes of all sorts"
                                    : row->why);

@@ -85,9 +85,12 @@ typedef struct burni_group {
     uint64_t memory[]; /* what the pointers point at */
 } burni_group;
 
-/* Makes a group of the members; NULL when it cannot run as one, with the reason in `why` (64). */
+enum { BURNI_WHY_BYTES = 96 }; /* as many as a resolved call has for the same */
+
+/* Makes a group of the members; NULL when it cannot run as one, with the reason in `why`. */
 burni_group *burni_group_make(burni_stream *stream, const burni_batch *batch,
-                              const burni_member *members, uint32_t n, char *why);
+                              const burni_member *members, uint32_t n,
+                              char why[BURNI_WHY_BYTES]);
 void burni_group_free(burni_group *group);
 
 /* The fused call, ready but for memory. */

@@ -383,7 +383,8 @@ static const char *refuses(graph *g, uint32_t i, uint32_t group, uint8_t *space)
     int alone = g->nodes[mine].n_members == 1;
     *space = alone ? place_in(g, i, group) : g->nodes[i].space;
     if (g->nodes[i].positions == 0) {
-        return "is no step of a pass over elements";
+        return g->barred[i] ? "the kernel refused in a larger group"
+                            : "is no step of a pass over elements";
     }
     if (g->nodes[i].produces) {
         return "begins a pass of its own";
@@ -644,7 +645,7 @@ static int bar_members(graph *g, uint32_t group)
 /* One step, or the product and the rest, or the members one by one. */
 static void add_steps(graph *g, burni_plan *plan, uint32_t group)
 {
-    char why[64] = "";
+    char why[BURNI_WHY_BYTES] = "";
     uint32_t product = product_of(g, group);
     uint32_t n = g->nodes[group].n_members;
     uint32_t first = group; /* of the step's records */

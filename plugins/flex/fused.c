@@ -15,13 +15,18 @@
 
 static int32_t prepare(const burn_call *call, int may_stop, int has_product, burn_prepared *out)
 {
-    if (flex_producer_begins(call->attrs) != has_product) {
-        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: it begins %s a product",
-                         has_product ? "without" : "with");
+    const int begins = flex_producer_begins(call->attrs);
+    if (begins && !has_product) {
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: it begins with a product");
     }
+    /* The row for products is the last one, whose reason is told: so without one as well. */
     const flex_fused *f = flex_fused_compile(call);
     if (f == NULL) {
         return BURN_E_UNSUPPORTED;
+    }
+    if (has_product && !begins) {
+        flex_fused_free(f);
+        return flex_fail(call->err, BURN_E_UNSUPPORTED, "fused: it begins without a product");
     }
     if (f->stops && !may_stop) {
         flex_fused_free(f);

@@ -419,7 +419,7 @@ static uint16_t make_column(draft *d, const burn_fused_step *step, const reduce_
     int is_dense = v >= d->program->n_in || flex_in(d->call, v)->layout == BURN_LAYOUT_CONTIGUOUS;
     if (!is_dense || d->product != NULL || d->n_columns == FLEX_FUSED_COLUMNS ||
         flex_column_lines(kind->kind, 1) == 0 || step->dtype != BURN_F32) {
-        (void)fail(d, "a reduction over first dims that f32 columns do not have, or too many");
+        (void)fail(d, "a sum over first dims that it has no columns for");
         return 0;
     }
     uint16_t x = value_of(d, v);
@@ -439,7 +439,7 @@ static uint16_t make_reduce(draft *d, const burn_fused_step *step, const reduce_
 {
     if (d->program->row_input == NONE || !cuts_alike(d, step) ||
         d->n_folds == FLEX_FUSED_FOLDS) {
-        (void)fail(d, "a reduction of an operand that is not dense, or too many reductions");
+        (void)fail(d, "a reduction of an operand that is not dense, or too many");
         return 0;
     }
     const burn_attrs_axes *a = attrs;

@@ -153,6 +153,32 @@ static void failures__are_counted_with_their_text(void **state)
     check_text(e->why, "inner sizes differ");
 }
 
+/* flex sums no columns of f64 in a group, so the sum is left out of it, and called so. */
+static void groups__tell_which_call_a_kernel_refused(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        burn_scope_begin();
+        burn_tensor *x = burn_ones(dev, BURN_F64, 2, DIMS(40, 32));
+        burn_tensor *y = burn_relu(burn_abs(x));
+        double sums[32];
+        double values[40 * 32];
+        burn_tensor *sum = burn_sum(y, 1, DIMS(0), 0);
+        assert_int_equal(burn_read_f64(sum, sums, 32, NULL), BURN_OK);
+        assert_int_equal(burn_read_f64(y, values, 40 * 32, NULL), BURN_OK);
+        assert_true(sums[31] == 40.0);
+        burn_scope_end();
+    }
+    const burn_explain_entry *e = entry_of("burn.fused", "", "abs relu");
+    assert_int_equal(e != NULL, !on_mock && window != 1);
+    if (e != NULL) {
+        check_text(e->why, "ends at sum, which the kernel refused in a larger group");
+        e = entry_of("burn.fused", "", "abs relu sum");
+        assert_non_null(e);
+        check_text(e->why, "fused: a sum over first dims that it has no columns for");
+    }
+}
+
 static void counts__of_all_entries_are_those_of_the_head(void **state)
 {
     (void)state;
@@ -194,6 +220,7 @@ int main(int argc, char **argv)
         CORE_TEST(rule_20__a_decomposition_names_its_parts_and_the_reason),
         CORE_TEST(gradients__tell_whose_they_are_and_from_where),
         CORE_TEST(failures__are_counted_with_their_text),
+        CORE_TEST(groups__tell_which_call_a_kernel_refused),
         CORE_TEST(counts__of_all_entries_are_those_of_the_head),
         CORE_TEST(file__is_the_table),
     };
