@@ -286,15 +286,15 @@ burn_tensor *burn_replay_port(burn_tensor *t)
 {
     burni_thread *thread = burni_thread_current;
     burn_replay *r = thread != NULL ? thread->recording : NULL;
-    if (r == NULL || t == NULL || r->failed) {
+    if (r == NULL || r->failed) {
         return t;
     }
-    int plain = t->kind == BURN_TENSOR && t->cause == NULL && burni_is_whole(t) &&
+    int plain = t != NULL && t->kind == BURN_TENSOR && t->cause == NULL && burni_is_whole(t) &&
                 t->device->core == r->stream->device && !burni_is_var(t->storage);
     if (!plain) {
         refuse(r, BURN_E_INVALID,
-               "a port must be a dense tensor of its own on the device, not a view, a scalar, a "
-               "variable or a failed one");
+               "a port must be a dense tensor of its own on the device, not NULL, a view, a "
+               "scalar, a variable or a failed one");
         return t;
     }
     uint32_t slot = burni_sequence_slot(r->sequence, t->storage);
@@ -324,7 +324,13 @@ burn_tensor *burn_replay_scalar(burn_tensor *t, const char *name, double step)
 {
     burni_thread *thread = burni_thread_current;
     burn_replay *r = thread != NULL ? thread->recording : NULL;
-    if (r == NULL || t == NULL || r->failed || t->kind != BURN_IMMEDIATE || name == NULL) {
+    if (r == NULL || r->failed || (t != NULL && t->cause != NULL)) {
+        return t;
+    }
+    if (t == NULL || t->kind != BURN_IMMEDIATE || name == NULL) {
+        refuse(r, BURN_E_INVALID,
+               "a named scalar must be one of burn_scalar and its kin, with a name, which may be "
+               "\"\"");
         return t;
     }
     uint32_t at = 0;

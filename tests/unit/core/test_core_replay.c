@@ -307,6 +307,14 @@ static void what_cannot_be_kept__says_why(void **state)
     (void)burn_replay_begin(dev, NULL);
     burn_replay_refuse("of the weather");
     expect_refused(burn_replay_end(NULL, 0, &err), &err, "of the weather");
+    (void)burn_replay_begin(dev, NULL);
+    assert_null(burn_replay_port(NULL));
+    expect_refused(burn_replay_end(NULL, 0, &err), &err, "a dense tensor of its own");
+    for (int is_named = 0; is_named < 2; is_named++) {
+        (void)burn_replay_begin(dev, NULL);
+        (void)burn_replay_scalar(is_named ? x : burn_scalar(2), is_named ? "lr" : NULL, 0.0);
+        expect_refused(burn_replay_end(NULL, 0, &err), &err, "a named scalar must be");
+    }
     CHECK(burn_add(x, x), 2, 4);
 }
 
