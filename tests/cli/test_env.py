@@ -92,7 +92,7 @@ class Env(unittest.TestCase):
         self.assertIn(b"BATCHxCHANNELSxLENGTH:OUTxKERNEL", done.stderr)
         # One wrong part, and nothing runs.
         done = self.call(BURN, "env", "prepare", "lab", "--matmul", "4x5x6,4x5", status=2)
-        self.assertIn(b"'4x5' is not ROWSxINNERxCOLUMNS", done.stderr)
+        self.assertIn(b"'4x5' is not ROWSxINNERxCOLUMNS, in numbers up to 1048576", done.stderr)
         self.call(BURN, "env", "prepare", "lab", "--conv1d", ",", status=2)
         # What fits the form and no convolution is the op's to refuse.
         done = self.call(BURN, "env", "prepare", "lab", "--conv2d", "1x5x9x9:4x3x3:g2", status=1)
