@@ -47,8 +47,9 @@ BURN_API burn_optimizer *burn_optimizer_adamw(burn_module *module, const burn_ad
                                               burn_err *err);
 BURN_API void burn_optimizer_free(burn_optimizer *optimizer);
 
-/* One step with that learning rate, a finite number. A failure leaves the step's parameters as they
- * were and says which one failed. */
+/* One step with that learning rate, a finite number. Parameters without a gradient are left as they
+ * are; that none has one is BURN_E_INVALID, since the optimizer is another module's then. A failure
+ * leaves the step's parameters as they were and says which one failed. */
 BURN_API int32_t burn_optimizer_step(burn_optimizer *optimizer, burn_grads *grads, double lr,
                                      burn_err *err);
 BURN_API uint64_t burn_optimizer_steps(const burn_optimizer *optimizer);

@@ -98,11 +98,13 @@ int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, bur
     /* One scope around all updates: where the caller has none, they wait and run together. */
     burn_scope_begin();
     int32_t rc = BURN_OK;
+    uint32_t n_grads = 0;
     for (uint32_t i = 0; i < o->n_slots && rc == BURN_OK; i++) {
         burni_slot *slot = &o->slots[i];
         burn_scope_begin();
         burn_tensor *grad = burn_grads_get_var(grads, slot->param);
         if (grad != NULL) {
+            n_grads++;
             slot->steps++;
             rc = o->update(o, slot, grad, lr, err);
             slot->steps -= rc != BURN_OK;
@@ -110,6 +112,12 @@ int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, bur
         burn_scope_end();
     }
     burn_scope_end();
+    if (n_grads == 0) {
+        return burni_train_fail(err, BURN_E_INVALID,
+                                "optimizer: none of its %u parameters has a gradient; make it for "
+                                "the module that the loss is computed with",
+                                o->n_slots);
+    }
     o->steps += rc == BURN_OK;
     return rc;
 }

@@ -398,11 +398,32 @@ static void options__wrong_ones_are_told(void **state)
     burn_module_free(m);
 }
 
+/* It would train nothing, in silence. */
+static void step__another_modules_optimizer_is_refused(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *m = module_of(VEC(1, -2, 3));
+    burn_module *other = module_of(VEC(4, 5, 6));
+    burn_optimizer *o = make(other, SGD, NULL, NULL);
+    burn_grads *grads = burn_backward(burn_var_get(burn_module_var(m, "p")), NULL, 0, &err);
+    assert_non_null(grads);
+    assert_int_equal(burn_optimizer_step(o, grads, 0.1, &err), BURN_E_INVALID);
+    expect_text(&err, "none of its 1 parameters has a gradient");
+    assert_int_equal(burn_optimizer_steps(o), 0);
+    CHECK(p_of(other), 4, 5, 6);
+    burn_grads_free(grads);
+    burn_optimizer_free(o);
+    burn_module_free(other);
+    burn_module_free(m);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(fit__replayed_steps_are_called_ones),
         CORE_TEST(options__wrong_ones_are_told),
+        CORE_TEST(step__another_modules_optimizer_is_refused),
         CORE_TEST(steps_are_pytorchs),
         CORE_TEST(test_B210_adamw_decays_before_the_step),
         CORE_TEST(test_B189_a_loaded_model_goes_on),
