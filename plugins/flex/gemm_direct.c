@@ -65,7 +65,7 @@ uint64_t flex_gemm_direct_bytes(const flex_gemm *g, uint32_t threads)
 static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_tile *t, int64_t j,
                      int64_t n, int64_t k0, float *panel)
 {
-    if (g->bcs == 1 && (uint32_t)n % kernels->lanes == 0) {
+    if (g->bcs == 1 && flex_gemm_fits(kernels, n)) {
         t->b = g->b + k0 * g->brs + j;
         t->ldb = g->brs;
         return;
@@ -73,12 +73,6 @@ static void direct_b(const flex_gemm *g, const flex_gemm_kernels *kernels, flex_
     t->b = panel;
     t->ldb = flex_gemm_vectors(kernels, n) * (int64_t)kernels->lanes;
     flex_gemm_pack_b(g, kernels, j, n, k0, t->kc, panel, t->ldb);
-}
-
-static flex_tile_fn direct_fn(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
-{
-    int v = flex_gemm_vectors(kernels, n);
-    return turned ? kernels->turned[v][rows] : kernels->tile[v][rows];
 }
 
 static int has_rows_along_k(const flex_gemm *g)
@@ -132,7 +126,7 @@ static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, 
             int64_t rows = flex_min(height, g->m - i);
             t.a = g->a + i * g->ars + k0 * g->acs;
             flex_gemm_run_tile(g, kernels, &t, i, rows, j, n, k0,
-                               direct_fn(kernels, turned, rows, n));
+                               flex_gemm_tile_fn(kernels, turned, rows, n));
         }
     }
 }
@@ -184,7 +178,8 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
         if (rows_first || step % inner == 0) {
             direct_b(g, kernels, &t, j, n, k0, panel);
         }
-        flex_gemm_run_tile(g, kernels, &t, i, rows, j, n, k0, direct_fn(kernels, 0, rows, n));
+        flex_gemm_run_tile(g, kernels, &t, i, rows, j, n, k0,
+                           flex_gemm_tile_fn(kernels, 0, rows, n));
     }
 }
 
@@ -192,7 +187,7 @@ int flex_gemm_is_small(int64_t m, int64_t n, int64_t k)
 {
     const flex_gemm_kernels *kernels = flex_gemm_table();
     return n >= 1 && n <= (int64_t)kernels->nr && k <= FLEX_GEMM_KC && m <= SMALL_ROWS &&
-           (uint32_t)n % kernels->lanes == 0 &&
+           flex_gemm_fits(kernels, n) &&
            m * n * k < PARALLEL_WORK + (flex_thread_count() == 1);
 }
 
@@ -203,6 +198,7 @@ void flex_gemm_small(const flex_gemm_dense *p)
     int64_t height = tile_height(p->m, kernels->rows[v]);
     flex_tile t; /* the rest is not read by these tiles */
     t.kc = p->k;
+    t.n = p->n;
     t.ars = p->k;
     t.b = p->b;
     t.ldb = p->n;
@@ -211,7 +207,7 @@ void flex_gemm_small(const flex_gemm_dense *p)
     for (int64_t i = 0; i < p->m; i += height) {
         t.a = p->a + i * p->k;
         t.c = p->c + i * p->n;
-        kernels->tile[v][flex_min(height, p->m - i)](&t);
+        flex_gemm_tile_fn(kernels, 0, flex_min(height, p->m - i), p->n)(&t);
     }
 }
 

@@ -184,11 +184,10 @@ static void ask_for_rows(const plan *p, const block *w, int64_t i, const flex_ti
 
 static flex_tile_fn pick_tile(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
 {
-    int v = flex_gemm_vectors(kernels, n);
     if (rows == (int64_t)kernels->mr && n == (int64_t)kernels->nr) {
         return turned ? kernels->packed_both : kernels->packed_b;
     }
-    return turned ? kernels->turned[v][rows] : kernels->tile[v][rows];
+    return flex_gemm_tile_fn(kernels, turned, rows, n);
 }
 
 /* All tiles of rows i .. i+rows (at most mr) of the block; `strip`: where they go, if not to C. */

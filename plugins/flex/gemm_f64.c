@@ -136,14 +136,31 @@ static int lay_rows(const plan *w, const block *u, int64_t i, int64_t rows, flex
     return 1;
 }
 
-/* The tile at row i, column j of C; one that ends within a vector goes through scratch. */
+/* Does a tile touch just n columns? Else B must be as wide as its vector. */
+static int fits(const flex_f64_kernels *kernels, int64_t n)
+{
+    return n >= kernels->lanes || kernels->part[1][1] != NULL;
+}
+
+static flex_f64_tile_fn tile_fn(const flex_f64_kernels *kernels, int turned, int64_t rows,
+                                int64_t n)
+{
+    int64_t vectors = (n + kernels->lanes - 1) / kernels->lanes;
+    if (n % kernels->lanes != 0 && kernels->part[vectors][rows] != NULL) {
+        return turned ? kernels->part_turned[vectors][rows] : kernels->part[vectors][rows];
+    }
+    return turned ? kernels->turned[vectors][rows] : kernels->tile[vectors][rows];
+}
+
+/* The tile at row i, column j of C; one that does not fit goes through scratch. */
 static void run_tile(const plan *w, flex_f64_tile_fn fn, flex_f64_tile *t, int64_t i, int64_t rows,
                      int64_t j, int64_t n, uint32_t mode)
 {
     const flex_gemm_f64 *p = w->p;
     double scratch[FLEX_F64_TILE_MAX];
     double *c = p->c + i * p->g.crs + j;
-    if (n % w->kernels->lanes == 0) {
+    t->n = n;
+    if (fits(w->kernels, n)) {
         t->c = c;
         t->ldc = p->g.crs;
         t->init = mode == FLEX_INIT_COL ? p->init + j : NULL;
@@ -152,7 +169,8 @@ static void run_tile(const plan *w, flex_f64_tile_fn fn, flex_f64_tile *t, int64
         return;
     }
     t->c = scratch;
-    t->ldc = flex_round_up(n, w->kernels->lanes);
+    t->n = w->kernels->lanes;
+    t->ldc = t->n;
     t->mode = FLEX_INIT_ZERO;
     fn(t);
     for (int64_t r = 0; r < rows; r++) {
@@ -178,19 +196,17 @@ static void run_rows(const plan *w, const block *u, int64_t i, int64_t rows)
     uint32_t mode = u->k0 > 0 ? FLEX_INIT_C : p->init != NULL ? FLEX_INIT_COL : FLEX_INIT_ZERO;
     for (int64_t j = 0; j < u->n; j += nr) {
         int64_t n = flex_min(nr, u->n - j);
-        int64_t vectors = (n + lanes - 1) / lanes;
         if (w->packs_b) {
             t.b = u->b + j * u->kc;
-            t.ldb = vectors * lanes;
-        } else if (n % lanes == 0) {
+            t.ldb = flex_round_up(n, lanes);
+        } else if (fits(w->kernels, n)) {
             t.b = p->b + u->k0 * p->g.brs + u->j0 + j;
             t.ldb = p->g.brs;
         } else {
             t.b = u->b;
-            t.ldb = vectors * lanes;
+            t.ldb = lanes;
         }
-        flex_f64_tile_fn fn = turned ? w->kernels->turned[vectors][rows]
-                                     : w->kernels->tile[vectors][rows];
+        flex_f64_tile_fn fn = tile_fn(w->kernels, turned, rows, n);
         run_tile(w, fn, &t, i, rows, u->j0 + j, n, mode);
     }
 }
@@ -201,7 +217,8 @@ static void pack_b(const plan *w, const block *u)
     const flex_gemm *g = &w->p->g;
     int64_t lanes = w->kernels->lanes;
     int64_t nr = w->kernels->nv * lanes;
-    int64_t skipped = w->packs_b ? 0 : u->n % lanes == 0 ? u->n : u->n / nr * nr;
+    int64_t edge = u->n % nr;
+    int64_t skipped = w->packs_b ? 0 : edge == 0 || fits(w->kernels, edge) ? u->n : u->n - edge;
     if (skipped < u->n) {
         const double *src = w->p->b + u->k0 * g->brs + (u->j0 + skipped) * g->bcs;
         w->kernels->pack(u->b, src, g->brs, g->bcs, u->n - skipped, u->kc);

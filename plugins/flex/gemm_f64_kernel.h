@@ -17,9 +17,11 @@
 /* Most elements of a tile of any ISA. */
 #define FLEX_F64_TILE_MAX 192
 
-/* One tile. A is as the kernel's name says; rows of B and of C are dense. `mode`: FLEX_INIT_*. */
+/* One tile of n columns. A is as the kernel's name says; rows of B and of C are dense. `mode`:
+ * FLEX_INIT_*. */
 typedef struct flex_f64_tile {
     int64_t kc;
+    int64_t n;
     const double *a;
     int64_t ars;
     const double *b;
@@ -42,6 +44,10 @@ typedef struct flex_f64_kernels {
     flex_f64_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
     /* The same for A whose steps along k are `ars` apart, and its rows dense in each. */
     flex_f64_tile_fn turned[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
+    /* The same of columns that fill the last vector in part. Of one vector NULL where the ISA has
+     * no masks. */
+    flex_f64_tile_fn part[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
+    flex_f64_tile_fn part_turned[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
     /*
      * kc rows of B, n columns, into panels of nv vectors, one after the other. The last one is as
      * many vectors wide as it needs, filled up with zeros.

@@ -14,30 +14,35 @@
 #define ELEMENT_BYTES 8
 #define TILE_TYPE flex_f64_tile
 #define TILE_ADDS_ROWS 0
-/* TILES(X): X(vectors, rows) for each tile; ROWS_OF: the most rows of one, two, ... vectors. */
+/* NARROW_TILES(X), WIDE_TILES(X): X(vectors, rows) for each tile of one vector, of more; ROWS_OF:
+ * the most rows of one, two, ... vectors. */
 #if defined(__AVX512F__)
 #define VL 8
 #define MR 6
 #define NV 4
-#define TILES(X) UP_TO_16(X, 1) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
+#define NARROW_TILES(X) UP_TO_16(X, 1)
+#define WIDE_TILES(X) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
 #define ROWS_OF 16, 12, 8, 6
 #elif defined(__AVX2__) && defined(__FMA__)
 #define VL 4
 #define MR 4
 #define NV 3
-#define TILES(X) UP_TO_12(X, 1) UP_TO_6(X, 2) UP_TO_4(X, 3)
+#define NARROW_TILES(X) UP_TO_12(X, 1)
+#define WIDE_TILES(X) UP_TO_6(X, 2) UP_TO_4(X, 3)
 #define ROWS_OF 12, 6, 4
 #elif defined(__aarch64__)
 #define VL 2
 #define MR 6
 #define NV 4
-#define TILES(X) UP_TO_16(X, 1) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
+#define NARROW_TILES(X) UP_TO_16(X, 1)
+#define WIDE_TILES(X) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
 #define ROWS_OF 16, 12, 8, 6
 #else
 #define VL 2
 #define MR 4
 #define NV 2
-#define TILES(X) UP_TO_8(X, 1) UP_TO_4(X, 2)
+#define NARROW_TILES(X) UP_TO_8(X, 1)
+#define WIDE_TILES(X) UP_TO_4(X, 2)
 #define ROWS_OF 8, 4
 #endif
 #define NR (NV * VL)
@@ -50,6 +55,7 @@
 #include "gemm_tile_loops.h"
 
 TILES(TILE_FN)
+PART_TILES(PART_FN)
 
 /* dst[k][j] for 4 x 4 elements of four columns that are dense along k. */
 INLINE void transpose4(double *dst, int64_t ld, const double *src, int64_t cs)
@@ -134,5 +140,7 @@ const flex_f64_kernels KERNELS_NAME(ISA) = {
     .rows = {0, ROWS_OF},
     .tile = {TILES(TILE_ENTRY)},
     .turned = {TILES(TURNED_ENTRY)},
+    .part = {PART_TILES(PART_TILE_ENTRY)},
+    .part_turned = {PART_TILES(PART_TURNED_ENTRY)},
     .pack = pack,
 };

@@ -29,10 +29,12 @@ enum {
 
 /*
  * One tile. A's rows are `ars` apart and dense along k, or, for `turned`, its columns are and dense
- * along the rows; rows of B and of C are dense, too.
+ * along the rows; rows of B and of C are dense, too. Nothing beside its n columns is read or
+ * written.
  */
 typedef struct flex_tile {
     int64_t kc;
+    int64_t n;
     const float *a;
     int64_t ars;
     const float *b;
@@ -58,6 +60,10 @@ typedef struct flex_gemm_kernels {
      * they lie. */
     flex_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
     flex_tile_fn turned[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
+    /* The same of columns that fill the last vector in part. Of one vector NULL where the ISA has
+     * no masks. */
+    flex_tile_fn part[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
+    flex_tile_fn part_turned[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];
     /* dst[k * ld + j] = rows[j][k] for j < n; zero for n <= j < ld. */
     void (*pack_rows)(float *dst, int64_t ld, const float *const *rows, int64_t n, int64_t kc);
     /* dst[k * ld + j] = src[k * stride + j] for j < n; zero for n <= j < ld. */

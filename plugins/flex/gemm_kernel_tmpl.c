@@ -13,30 +13,35 @@
 #define ELEMENT_BYTES 4
 #define TILE_TYPE flex_tile
 #define TILE_ADDS_ROWS 1
-/* TILES(X): X(vectors, rows) for each tile; ROWS_OF: the most rows of one, two, ... vectors. */
+/* NARROW_TILES(X), WIDE_TILES(X): X(vectors, rows) for each tile of one vector, of more; ROWS_OF:
+ * the most rows of one, two, ... vectors. */
 #if defined(__AVX512F__)
 #define VL 16
 #define MR 6
 #define NV 4
-#define TILES(X) UP_TO_16(X, 1) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
+#define NARROW_TILES(X) UP_TO_16(X, 1)
+#define WIDE_TILES(X) UP_TO_12(X, 2) UP_TO_8(X, 3) UP_TO_6(X, 4)
 #define ROWS_OF 16, 12, 8, 6
 #elif defined(__AVX2__) && defined(__FMA__)
 #define VL 8
 #define MR 6
 #define NV 2
-#define TILES(X) UP_TO_6(X, 1) UP_TO_6(X, 2)
+#define NARROW_TILES(X) UP_TO_6(X, 1)
+#define WIDE_TILES(X) UP_TO_6(X, 2)
 #define ROWS_OF 6, 6
 #elif defined(__aarch64__)
 #define VL 4
 #define MR 8
 #define NV 2
-#define TILES(X) UP_TO_8(X, 1) UP_TO_8(X, 2)
+#define NARROW_TILES(X) UP_TO_8(X, 1)
+#define WIDE_TILES(X) UP_TO_8(X, 2)
 #define ROWS_OF 8, 8
 #else
 #define VL 4
 #define MR 4
 #define NV 2
-#define TILES(X) UP_TO_4(X, 1) UP_TO_4(X, 2)
+#define NARROW_TILES(X) UP_TO_4(X, 1)
+#define WIDE_TILES(X) UP_TO_4(X, 2)
 #define ROWS_OF 4, 4
 #endif
 #define NR (NV * VL)
@@ -49,15 +54,18 @@
 
 static void packed_b(const flex_tile *t)
 {
-    tile(UNROLL_LONG, MR, NV, t->ars, 1, NR, t);
+    const columns w = WHOLE(NV);
+    tile(UNROLL_LONG, MR, &w, t->ars, 1, NR, t);
 }
 
 static void packed_both(const flex_tile *t)
 {
-    tile(UNROLL_LONG, MR, NV, 1, MR, NR, t);
+    const columns w = WHOLE(NV);
+    tile(UNROLL_LONG, MR, &w, 1, MR, NR, t);
 }
 
 TILES(TILE_FN)
+PART_TILES(PART_FN)
 
 /* dst[k][j] for a 4 x 4 block read from four rows. */
 INLINE void transpose4(float *dst, int64_t ld, const float *const *rows, int64_t k)
@@ -200,6 +208,8 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .rows = {0, ROWS_OF},
     .tile = {TILES(TILE_ENTRY)},
     .turned = {TILES(TURNED_ENTRY)},
+    .part = {PART_TILES(PART_TILE_ENTRY)},
+    .part_turned = {PART_TILES(PART_TURNED_ENTRY)},
     .packed_b = packed_b,
     .packed_both = packed_both,
     .pack_rows = pack_rows,

@@ -44,6 +44,25 @@ static inline int flex_gemm_vectors(const flex_gemm_kernels *kernels, int64_t n)
 }
 
 /*
+ * The kernel of a tile whose A and B lie as they may. Where it does not touch just n columns (see
+ * below), B, C and what is added are as wide as its vector.
+ */
+static inline flex_tile_fn flex_gemm_tile_fn(const flex_gemm_kernels *kernels, int turned,
+                                             int64_t rows, int64_t n)
+{
+    int v = flex_gemm_vectors(kernels, n);
+    if ((uint32_t)n % kernels->lanes != 0 && kernels->part[v][rows] != NULL) {
+        return turned ? kernels->part_turned[v][rows] : kernels->part[v][rows];
+    }
+    return turned ? kernels->turned[v][rows] : kernels->tile[v][rows];
+}
+
+static inline int flex_gemm_fits(const flex_gemm_kernels *kernels, int64_t n)
+{
+    return n >= (int64_t)kernels->lanes || kernels->part[1][1] != NULL;
+}
+
+/*
  * Hands a finished block of C to the epilogue, in pieces with dense columns. It lies at `strip`,
  * rows `ld` apart, or, where that is NULL, in C.
  */

@@ -5,9 +5,9 @@
  * Owns how k is cut, packing of panels, where a column of C lies, one tile of any size, and handing
  * a finished block on. Not: which panels and tiles, in which order and on which thread
  * (gemm_direct.c, gemm_driver.c); loops over elements (gemm_kernel_tmpl.c). Rules: no state and no
- * memory but the caller's, so any thread may call; tiles at an edge go through a scratch tile; C is
- * never read before it is written. To add a layout that packs fast: a packer in flex_gemm_kernels
- * and its case in the two pack functions.
+ * memory but the caller's, so any thread may call; tiles that kernels cannot do alone go through a
+ * scratch tile, as do those whose columns lie apart; C is never read before it is written. To add a
+ * layout that packs fast: a packer in flex_gemm_kernels and its case in the two pack functions.
  */
 #include "gemm_parts.h"
 #include "nn.h"
@@ -138,40 +138,34 @@ void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, fl
                         int64_t i0, int64_t rows, int64_t j0, int64_t n, int64_t k0,
                         flex_tile_fn fn)
 {
-    int64_t nr = flex_gemm_vectors(kernels, n) * (int64_t)kernels->lanes;
     float scratch[FLEX_TILE_MAX];
     float init[FLEX_NR_MAX];
-    float init_rows[FLEX_MR_MAX];
     int64_t dense = 0;
     t->c = c_column(g, j0, &dense) + i0 * g->crs;
     t->ldc = g->crs;
     t->mode = k0 == 0 ? g->mode : FLEX_INIT_C;
-    int whole = n == nr && dense >= n;
+    int fits = flex_gemm_fits(kernels, n);
+    t->n = fits ? n : (int64_t)kernels->lanes;
     if (t->mode == FLEX_INIT_COL) {
         t->init = g->init + j0;
-        if (n < nr) {
+        if (!fits) {
             memset(init, 0, sizeof(init));
             memcpy(init, t->init, (size_t)n * sizeof(float));
             t->init = init;
         }
     } else if (t->mode == FLEX_INIT_ROW) {
         t->init = g->init + i0;
-        if (rows < kernels->mr) {
-            memset(init_rows, 0, sizeof(init_rows));
-            memcpy(init_rows, t->init, (size_t)rows * sizeof(float));
-            t->init = init_rows;
-        }
     }
-    if (whole) {
+    if (fits && dense >= n) {
         fn(t);
         return;
     }
     t->c = scratch;
-    t->ldc = nr;
+    t->ldc = t->n;
     if (t->mode == FLEX_INIT_C) {
         memset(scratch, 0, sizeof(scratch));
-        move_tile(g, i0, rows, j0, n, scratch, nr, 0);
+        move_tile(g, i0, rows, j0, n, scratch, t->ldc, 0);
     }
     fn(t);
-    move_tile(g, i0, rows, j0, n, scratch, nr, 1);
+    move_tile(g, i0, rows, j0, n, scratch, t->ldc, 1);
 }

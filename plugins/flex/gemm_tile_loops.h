@@ -7,8 +7,10 @@
  * says before: ELEMENT (its type), ELEMENT_BYTES, TILE_TYPE (the argument of a tile), VL (elements
  * of a vector), NV (vectors of the widest tile), TILE_ADDS_ROWS (1: they know FLEX_INIT_ROW).
  * Rules: an element is one chain of multiply-adds over k from zero, fused where the ISA has it,
- * then what the tile starts from is added; so its bits do not depend on the tile. To add an ISA: a
- * case of `fused`, and the template's shapes.
+ * then what the tile starts from is added; so its bits do not depend on the tile. No column but the
+ * tile's is read or written: where n is no multiple of a vector, the last one ends with the row and
+ * overlaps the one before it; fewer columns than a vector are a mask. To add an ISA: a case of
+ * `fused`, one of the masks if it has them, and the template's shapes.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_TILE_LOOPS_H
 #define BURN_PLUGINS_FLEX_GEMM_TILE_LOOPS_H
@@ -16,7 +18,11 @@
 #include "gemm_kernel.h"
 #include "unrolled.h"
 
-/* For TILES(X): X(vectors, rows) for each tile. */
+#if defined(__x86_64__)
+#    include <immintrin.h>
+#endif
+
+/* For NARROW_TILES and WIDE_TILES: X(vectors, rows) for each tile. */
 #define UP_TO_4(X, v) X(v, 1) X(v, 2) X(v, 3) X(v, 4)
 #define UP_TO_6(X, v) UP_TO_4(X, v) X(v, 5) X(v, 6)
 #define UP_TO_8(X, v) UP_TO_6(X, v) X(v, 7) X(v, 8)
@@ -43,6 +49,82 @@ INLINE void store(ELEMENT *p, vec x)
 {
     *(vec *)(void *)p = x;
 }
+
+/* HAS_NARROW: the first n elements of a vector, the others zero, and how they are written. */
+#if defined(__AVX512F__)
+#define HAS_NARROW 1
+typedef uint32_t narrow_mask;
+INLINE narrow_mask mask_of(int64_t n)
+{
+    return (UINT32_C(1) << n) - 1;
+}
+
+INLINE vec load_narrow(const ELEMENT *p, narrow_mask m)
+{
+#if ELEMENT_BYTES == 8
+    return (vec)_mm512_maskz_loadu_pd((__mmask8)m, p);
+#else
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)m, p);
+#endif
+}
+
+INLINE void store_narrow(ELEMENT *p, narrow_mask m, vec x)
+{
+#if ELEMENT_BYTES == 8
+    _mm512_mask_storeu_pd(p, (__mmask8)m, (__m512d)x);
+#else
+    _mm512_mask_storeu_ps(p, (__mmask16)m, (__m512)x);
+#endif
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+#define HAS_NARROW 1
+typedef __m256i narrow_mask;
+INLINE narrow_mask mask_of(int64_t n)
+{
+#if ELEMENT_BYTES == 8
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+#else
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+#endif
+}
+
+INLINE vec load_narrow(const ELEMENT *p, narrow_mask m)
+{
+#if ELEMENT_BYTES == 8
+    return (vec)_mm256_maskload_pd(p, m);
+#else
+    return (vec)_mm256_maskload_ps(p, m);
+#endif
+}
+
+INLINE void store_narrow(ELEMENT *p, narrow_mask m, vec x)
+{
+#if ELEMENT_BYTES == 8
+    _mm256_maskstore_pd(p, m, (__m256d)x);
+#else
+    _mm256_maskstore_ps(p, m, (__m256)x);
+#endif
+}
+#else
+#define HAS_NARROW 0
+typedef int narrow_mask;
+INLINE narrow_mask mask_of(int64_t n)
+{
+    return (int)n;
+}
+
+INLINE vec load_narrow(const ELEMENT *p, narrow_mask m)
+{
+    (void)m;
+    return load(p);
+}
+
+INLINE void store_narrow(ELEMENT *p, narrow_mask m, vec x)
+{
+    (void)m;
+    store(p, x);
+}
+#endif
 
 INLINE vec splat(ELEMENT x)
 {
@@ -79,93 +161,135 @@ INLINE vec fused(vec a, vec b, vec c)
 #endif
 }
 
-/* Adds what the tile starts from and writes it. */
-INLINE void finish(int rows, int nv, const TILE_TYPE *t, vec acc[FLEX_MR_MAX][NV])
+/* How a tile's columns lie in vectors. */
+typedef struct columns {
+    int nv;
+    int part;   /* they fill the last vector in part */
+    int narrow; /* and there is no other one */
+    int64_t last; /* where it begins */
+    narrow_mask mask;
+} columns;
+
+INLINE vec load_at(const columns *w, int v, const ELEMENT *p)
+{
+    if (w->narrow) {
+        return load_narrow(p, w->mask);
+    }
+    return load(p + (v == w->nv - 1 ? w->last : v * VL));
+}
+
+INLINE void store_at(const columns *w, int v, ELEMENT *p, vec x)
+{
+    if (w->narrow) {
+        store_narrow(p, w->mask, x);
+    } else {
+        store(p + (v == w->nv - 1 ? w->last : v * VL), x);
+    }
+}
+
+/* Adds what the tile starts from and writes it: all of a row is read before any of it is written,
+ * for its last vectors may overlap. */
+INLINE void finish(int rows, const columns *w, const TILE_TYPE *t, vec acc[FLEX_MR_MAX][NV])
 {
     uint32_t mode = t->mode;
     UNROLLED
     for (int i = 0; i < rows; i++) {
         ELEMENT *c = t->c + i * t->ldc;
+        vec sums[NV];
         UNROLLED
-        for (int v = 0; v < nv; v++) {
-            vec sum = acc[i][v];
+        for (int v = 0; v < w->nv; v++) {
+            sums[v] = acc[i][v];
             if (mode == FLEX_INIT_C) {
-                sum = load(c + v * VL) + sum;
+                sums[v] = load_at(w, v, c) + sums[v];
             } else if (mode == FLEX_INIT_COL) {
-                sum = load(t->init + v * VL) + sum;
+                sums[v] = load_at(w, v, t->init) + sums[v];
             } else if (TILE_ADDS_ROWS && mode == FLEX_INIT_ROW) {
-                sum = splat(t->init[i]) + sum;
+                sums[v] = splat(t->init[i]) + sums[v];
             }
-            store(c + v * VL, sum);
+        }
+        UNROLLED
+        for (int v = 0; v < w->nv; v++) {
+            store_at(w, v, c, sums[v]);
         }
     }
 }
 
-/* One step along k. */
-INLINE void step_k(int rows, int nv, int64_t ars, const ELEMENT *const *a, const ELEMENT *b,
-                   vec acc[FLEX_MR_MAX][NV])
+/* Where the next step along k is read: A's rows, each for three of them, B's row, and the last
+ * vector of that. */
+typedef struct place {
+    const ELEMENT *a[POINTERS];
+    const ELEMENT *b;
+    const ELEMENT *last;
+} place;
+
+/* One step along k, `u` steps behind the place. */
+INLINE void step_k(int u, int rows, const columns *w, int64_t ars, int64_t acs, int64_t ldb,
+                   const place *at, vec acc[FLEX_MR_MAX][NV])
 {
     vec y[NV];
     UNROLLED
-    for (int v = 0; v < nv; v++) {
-        y[v] = load(b + v * VL);
+    for (int v = 0; v < w->nv; v++) {
+        if (w->narrow) {
+            y[v] = load_narrow(at->b + u * ldb, w->mask);
+        } else if (w->part && v == w->nv - 1) {
+            y[v] = load(at->last + u * ldb);
+        } else {
+            y[v] = load(at->b + u * ldb + v * VL);
+        }
     }
     UNROLLED
     for (int i = 0; i < rows; i++) {
-        vec x = splat(a[i / 3][(i % 3) * ars]);
+        vec x = splat(at->a[i / 3][(i % 3) * ars + u * acs]);
         UNROLLED
-        for (int v = 0; v < nv; v++) {
+        for (int v = 0; v < w->nv; v++) {
             acc[i][v] = fused(x, y[v], acc[i][v]);
         }
     }
 }
 
 /* Some steps: scalar instructions compete with multiply-adds for ports, so there are few. */
-INLINE void steps_k(int count, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
-                    const ELEMENT **a, const ELEMENT **b, vec acc[FLEX_MR_MAX][NV])
+INLINE void steps_k(int count, int rows, const columns *w, int64_t ars, int64_t acs, int64_t ldb,
+                    place *at, vec acc[FLEX_MR_MAX][NV])
 {
     UNROLLED
     for (int u = 0; u < count; u++) {
-        const ELEMENT *at[POINTERS];
-        UNROLLED
-        for (int i = 0; i < (rows + 2) / 3; i++) {
-            at[i] = a[i] + u * acs;
-        }
-        step_k(rows, nv, ars, at, *b + u * ldb, acc);
+        step_k(u, rows, w, ars, acs, ldb, at, acc);
     }
     UNROLLED
     for (int i = 0; i < (rows + 2) / 3; i++) {
-        a[i] += count * acs;
+        at->a[i] += count * acs;
     }
-    *b += count * ldb;
+    at->b += count * ldb;
+    if (w->part) {
+        at->last += count * ldb;
+    }
 }
 
 /* A tile, `turn` steps along k at a time. */
-INLINE void tile(int turn, int rows, int nv, int64_t ars, int64_t acs, int64_t ldb,
+INLINE void tile(int turn, int rows, const columns *w, int64_t ars, int64_t acs, int64_t ldb,
                  const TILE_TYPE *t)
 {
     vec acc[FLEX_MR_MAX][NV];
-    const ELEMENT *a[POINTERS];
-    const ELEMENT *b = t->b;
+    place at = {.b = t->b, .last = t->b + w->last}; /* which is read only of a part */
     UNROLLED
     for (int i = 0; i < rows; i++) {
         UNROLLED
-        for (int v = 0; v < nv; v++) {
+        for (int v = 0; v < w->nv; v++) {
             acc[i][v] = (vec){0};
         }
     }
     UNROLLED
     for (int i = 0; i < (rows + 2) / 3; i++) {
-        a[i] = t->a + 3 * i * ars;
+        at.a[i] = t->a + 3 * i * ars;
     }
     int64_t k = 0;
     for (; k + turn <= t->kc; k += turn) {
-        steps_k(turn, rows, nv, ars, acs, ldb, a, &b, acc);
+        steps_k(turn, rows, w, ars, acs, ldb, &at, acc);
     }
     for (; k < t->kc; k++) {
-        steps_k(1, rows, nv, ars, acs, ldb, a, &b, acc);
+        steps_k(1, rows, w, ars, acs, ldb, &at, acc);
     }
-    finish(rows, nv, t, acc);
+    finish(rows, w, t, acc);
 }
 
 /*
@@ -181,17 +305,36 @@ INLINE void tile(int turn, int rows, int nv, int64_t ars, int64_t acs, int64_t l
 #define UNROLL_LONG  4
 #endif
 
-/* The two kernels of a tile, for TILES, and how a table names them. */
-#define TILE_FN(v, rows)                                                                           \
-    static void tile_##v##_##rows(const TILE_TYPE *t)                                              \
+/* Columns of a tile: v whole vectors; so many that the last one is one in part. */
+#define WHOLE(v) ((columns){.nv = (v), .last = ((v)-1) * VL})
+#define PART(v)                                                                                    \
+    ((v) == 1 ? (columns){.nv = 1, .part = 1, .narrow = 1, .mask = mask_of(t->n)}                  \
+              : (columns){.nv = (v), .part = 1, .last = t->n - VL})
+
+/* The kernels of a shape, for TILES, and how a table names them. */
+#define TILE_PAIR(name, rows, shape)                                                               \
+    static void tile_##name(const TILE_TYPE *t)                                                    \
     {                                                                                              \
-        tile(UNROLL_SHORT, rows, v, t->ars, 1, t->ldb, t);                                         \
+        const columns w = shape;                                                                   \
+        tile(UNROLL_SHORT, rows, &w, t->ars, 1, t->ldb, t);                                        \
     }                                                                                              \
-    static void turned_##v##_##rows(const TILE_TYPE *t)                                            \
+    static void turned_##name(const TILE_TYPE *t)                                                  \
     {                                                                                              \
-        tile(UNROLL_SHORT, rows, v, 1, t->ars, t->ldb, t);                                         \
+        const columns w = shape;                                                                   \
+        tile(UNROLL_SHORT, rows, &w, 1, t->ars, t->ldb, t);                                        \
     }
-#define TILE_ENTRY(v, r)   [v][r] = tile_##v##_##r,
-#define TURNED_ENTRY(v, r) [v][r] = turned_##v##_##r,
+#define TILE_FN(v, rows)          TILE_PAIR(v##_##rows, rows, WHOLE(v))
+#define PART_FN(v, rows)          TILE_PAIR(part_##v##_##rows, rows, PART(v))
+#define TILE_ENTRY(v, r)          [v][r] = tile_##v##_##r,
+#define TURNED_ENTRY(v, r)        [v][r] = turned_##v##_##r,
+#define PART_TILE_ENTRY(v, r)     [v][r] = tile_part_##v##_##r,
+#define PART_TURNED_ENTRY(v, r)   [v][r] = turned_part_##v##_##r,
+/* The tiles that can end in a part of a vector. */
+#if HAS_NARROW
+#define PART_TILES(X) NARROW_TILES(X) WIDE_TILES(X)
+#else
+#define PART_TILES(X) WIDE_TILES(X)
+#endif
+#define TILES(X) NARROW_TILES(X) WIDE_TILES(X)
 
 #endif /* BURN_PLUGINS_FLEX_GEMM_TILE_LOOPS_H */

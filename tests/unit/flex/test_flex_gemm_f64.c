@@ -4,14 +4,16 @@
  *
  * Owns no rows and no host: the plugin's objects are linked in, the instruction set is argument 1.
  * Expected values are plain loops in long double. Checked: sums at sizes around the tiles and the
- * blocks, and that an element's bits depend on neither threads, layout nor what else is computed.
- * To add a check: a function and a line in `tests`.
+ * blocks, that an element's bits depend on neither threads, layout nor what else is computed, and
+ * that nothing behind an operand is touched (guarded.h). To add a check: a function and a line in
+ * `tests`.
  */
 #include "../../../plugins/flex/gemm_f64.h"
 
 #include "../../../plugins/flex/gemm_f64_kernel.h"
 #include "../../../plugins/flex/isa.h"
 #include "../../../plugins/flex/threads.h"
+#include "guarded.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +46,7 @@ enum { PLAIN = 0, TURNED = 1, SPREAD = 2 };
 /* An array with room for `n` elements that are up to 2 apart. */
 static double *numbers(int64_t n, uint32_t seed)
 {
-    double *x = malloc((size_t)(n > 0 ? n : 1) * sizeof(double));
+    double *x = guarded_new((size_t)n * sizeof(double));
     assert_non_null(x);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -66,7 +68,7 @@ static double *lay(int64_t rows, int64_t columns, int how, uint32_t seed, int64_
             x[i * *rs + j * *cs] = plain[i * columns + j];
         }
     }
-    free(plain);
+    guarded_free(plain);
     return x;
 }
 
@@ -104,10 +106,10 @@ static void compute(product *p)
 
 static void drop(product *p)
 {
-    free(p->a);
-    free(p->b);
-    free(p->c);
-    free(p->init);
+    guarded_free(p->a);
+    guarded_free(p->b);
+    guarded_free(p->c);
+    guarded_free(p->init);
     free(p->memory);
 }
 
