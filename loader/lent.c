@@ -11,31 +11,36 @@
 
 #include <string.h>
 
-/* Differs from byte to byte, so that neither memset nor a copy of a neighbour looks right. */
-static unsigned char guard_byte(uint32_t i)
-{
-    return (unsigned char)(0xa5u ^ (i * 29u));
-}
+/* 16 of them in a row, from guard byte n on. */
+#define BYTE(i) (unsigned char)(0xa5u ^ (((i) * 29u) & 0xffu))
+#define BYTES(n)                                                                                   \
+    BYTE(n), BYTE(n + 1), BYTE(n + 2), BYTE(n + 3), BYTE(n + 4), BYTE(n + 5), BYTE(n + 6),         \
+        BYTE(n + 7), BYTE(n + 8), BYTE(n + 9), BYTE(n + 10), BYTE(n + 11), BYTE(n + 12),           \
+        BYTE(n + 13), BYTE(n + 14), BYTE(n + 15)
 
-void burni_lend(unsigned char *guard)
+/* Differs from byte to byte, so that neither memset nor a copy of a neighbour looks right. */
+static const unsigned char pattern[BURNI_GUARD_BYTES] = {
+    BYTES(0u),   BYTES(16u),  BYTES(32u),  BYTES(48u),  BYTES(64u),  BYTES(80u),
+    BYTES(96u),  BYTES(112u), BYTES(128u), BYTES(144u), BYTES(160u), BYTES(176u),
+    BYTES(192u), BYTES(208u), BYTES(224u), BYTES(240u),
+};
+
+void burni_lend(void *guard)
 {
-    for (uint32_t i = 0; i < BURNI_GUARD_BYTES; i++) {
-        guard[i] = guard_byte(i);
-    }
+    memcpy(guard, pattern, sizeof(pattern));
 }
 
 /* One more than the place of the last guard byte that is wrong; 0 when all are right. */
 static uint32_t damage(const unsigned char *guard)
 {
-    for (uint32_t i = BURNI_GUARD_BYTES; i > 0; i--) {
-        if (guard[i - 1] != guard_byte(i - 1)) {
-            return i;
-        }
+    uint32_t n = memcmp(guard, pattern, sizeof(pattern)) != 0 ? BURNI_GUARD_BYTES : 0;
+    while (n > 0 && guard[n - 1] == pattern[n - 1]) {
+        n--;
     }
-    return 0;
+    return n;
 }
 
-int32_t burni_lent_check(const unsigned char *guard, const char *plugin, const char *entry,
+int32_t burni_lent_check(const void *guard, const char *plugin, const char *entry,
                          const char *type, burn_err *err)
 {
     uint32_t n = damage(guard);

@@ -25,10 +25,14 @@
         unsigned char guard[BURNI_GUARD_BYTES];                                                    \
     }
 
+/* The guard in items of an array, whose guard stands right behind the n items that are lent:
+ * burn_meta out[MOST + BURNI_GUARD_ITEMS(burn_meta)]; then burni_lend(&out[n]). */
+#define BURNI_GUARD_ITEMS(type) ((BURNI_GUARD_BYTES + sizeof(type) - 1) / sizeof(type))
+
 /* Writes the guard bytes. */
-void burni_lend(unsigned char *guard);
+void burni_lend(void *guard);
 /* BURN_OK, or BURN_E_ABI and a message when they are not what burni_lend wrote. */
-int32_t burni_lent_check(const unsigned char *guard, const char *plugin, const char *entry,
+int32_t burni_lent_check(const void *guard, const char *plugin, const char *entry,
                          const char *type, burn_err *err);
 
 /* An error sink that is lent. */

@@ -17,6 +17,7 @@
 #include "exec/match.h"
 #include "exec/transfer.h"
 #include "exec/unrun.h"
+#include "ops/ask.h"
 #include "ops/rules.h"
 
 #include <burn_sdk/half.h>
@@ -339,9 +340,7 @@ static double sample_tolerance(const burni_op *op)
     double tolerance = 0.0;
     burn_sample *s = burni_calloc(1, sizeof(*s));
     for (uint32_t i = 0; s != NULL && op->def.samples != NULL; i++) {
-        memset(s, 0, sizeof(*s));
-        s->struct_size = sizeof(*s);
-        if (op->def.samples(i, s) != BURN_OK) {
+        if (burni_ask_sample(op->plugin, &op->def, i, s, NULL) != BURN_OK) {
             break;
         }
         if ((s->flags & BURN_SAMPLE_ERROR) == 0 && s->tolerance > tolerance) {
@@ -421,7 +420,7 @@ static int32_t evaluate(burni_check *check, burn_err *err)
     }
     burn_eval a = {sizeof(a), check->n_in,     check->n_out, check->attrs_size,
                    check->in, check->expected, check->attrs, err};
-    return d->eval(&a);
+    return burni_ask_eval(check->op, &a);
 }
 
 static void say_difference(burni_check *check, uint32_t j, uint64_t k, double tolerance)

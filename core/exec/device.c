@@ -20,6 +20,7 @@
 #include "exec/profile.h"
 #include "exec/rows.h"
 #include "exec/tuner.h"
+#include "loader/ask.h"
 #include "loader/lent.h"
 #include "loader/loader.h"
 #include "tune/environment.h"
@@ -120,19 +121,6 @@ static void quiesce(void *user, burni_cache *cache)
     }
 }
 
-static int32_t open_handle(burni_device *device, const char *options, burn_err *err)
-{
-    burni_sink sink;
-    burni_sink_begin(&sink);
-    int32_t rc = device->api->open(device->ordinal, options, &device->handle, &sink.err);
-    rc = burni_sink_end(&sink, device->backend, "open", rc, err);
-    if (rc == BURN_OK && device->handle == NULL) {
-        rc = burni_fail(err, BURN_E_INTERNAL, "%s: open succeeded but gave no device",
-                        device->backend);
-    }
-    return rc;
-}
-
 static int is_power_of_two(uint64_t n)
 {
     return n != 0 && (n & (n - 1)) == 0;
@@ -228,7 +216,8 @@ static int32_t start(burni_device *device, const char *options, burn_err *err)
 {
     int32_t rc = read_window(&device->window, err);
     if (rc == BURN_OK) {
-        rc = open_handle(device, options[0] != '\0' ? options : NULL, err);
+        rc = burni_ask_open(device->api, device->ordinal, options[0] != '\0' ? options : NULL,
+                            device->backend, &device->handle, err);
     }
     if (rc != BURN_OK) {
         burni_prefix(err, "device %s", device->name);

@@ -17,6 +17,7 @@
 #include "exec/recording.h"
 #include "exec/trust.h"
 #include "graph/capture.h"
+#include "ops/ask.h"
 #include "ops/fused.h"
 
 #include <burn/build.h>
@@ -338,7 +339,7 @@ int32_t burni_emit_infer(burni_emission *e, burn_err *err)
         in[i] = &e->meta[i];
     }
     burn_infer a = {sizeof(a), e->n_in, e->n_out, e->attrs_size, in, e->out_meta, e->attrs, err};
-    return burni_trust_code(e->op, "its shape rule", e->op->def.infer(&a), err);
+    return burni_ask_infer(e->op, &a);
 }
 
 /* ---- outputs --------------------------------------------------------------------------------- */
@@ -447,7 +448,7 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
     a.out_strides = strides;
     a.out_offset = &offset;
     a.err = err;
-    int32_t rc = e->op->def.view(&a);
+    int32_t rc = burni_ask_view(e->op, &a);
     if (rc == BURN_E_UNSUPPORTED && (x->flags & BURNI_CONTIGUOUS) == 0) {
         burn_tensor *dense = NULL;
         rc = copy_operand(e, e->in[0], &dense, err);
@@ -458,9 +459,8 @@ static int32_t emit_view(burni_emission *e, burn_err *err)
         a.in_strides = dense->strides;
         a.in_offset = 0;
         offset = 0;
-        rc = e->op->def.view(&a);
+        rc = burni_ask_view(e->op, &a);
     }
-    rc = burni_trust_code(e->op, "its view rule", rc, err);
     if (rc == BURN_OK) {
         rc = burni_trust_view(e, x->storage, strides, offset, err);
     }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "exec/origin.h"
 #include "exec/trust.h"
-#include "loader/lent.h"
+#include "ops/ask.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -257,13 +257,14 @@ int32_t burni_expand(burni_thread *thread, burn_device *device, const burni_op *
     burn_scope_begin();
     thread->depth++;
     thread->nested++;
-    int32_t rc = burni_plugin_code(op->def.decompose(&builder, &a));
+    burn_err why = BURN_ERR_INIT;
+    int32_t rc = burni_ask_decompose(op, &builder, &a, &why);
     for (uint32_t j = 0; j < n_out; j++) {
-        burn_tensor *t = checked(thread, op, handle(outs[j]), j);
-        if (rc != BURN_OK && t->cause == NULL) {
-            t = burni_handle_fail(thread, rc, op->def.id, "%s: its decomposition failed: %s",
-                                  op->def.name, burn_status_text(rc));
+        burn_tensor *t = handle(outs[j]);
+        if (rc != BURN_OK && (t == NULL || t->cause == NULL)) {
+            t = burni_handle_fail(thread, rc, op->def.id, "%s", why.text);
         }
+        t = checked(thread, op, t, j);
         out[j] = fresh(thread, t, in, n_in, out, j);
     }
     for (uint32_t j = 0; j < n_out; j++) {

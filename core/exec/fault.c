@@ -9,6 +9,7 @@
 #include "base/tag.h"
 #include "exec/match.h"
 #include "exec/origin.h"
+#include "loader/ask.h"
 
 #include <string.h>
 
@@ -433,7 +434,8 @@ static int reached(burni_device *device, const burni_snapshot *shot)
 {
     for (uint32_t i = 0; i < shot->n; i++) {
         uint64_t value = 0;
-        int32_t rc = device->api->reached(shot->at[i].stream->queue, &value, NULL);
+        int32_t rc = burni_ask_reached(device->api, shot->at[i].stream->queue, device->backend,
+                                       &value, NULL);
         if (rc != BURN_E_DEVICE_LOST && (rc != BURN_OK || value < shot->at[i].point)) {
             return 0;
         }

@@ -17,6 +17,8 @@
 #include "base/printer.h"
 #include "base/tag.h"
 #include "exec/profile_lane.h"
+#include "loader/ask.h"
+#include "loader/lent.h"
 #include "ops/rules.h"
 
 #include <stdio.h>
@@ -337,14 +339,32 @@ static uint32_t entry_of(burni_lane *lane, const burni_launch *launch, const bur
 
 /* ---- times that come later ------------------------------------------------------------------- */
 
+/* A launch whose times were written with more behind them has none. */
+static int32_t read_clock(const burni_stream *stream, uint32_t slot, uint64_t *start,
+                          uint64_t *end)
+{
+    const char *backend = stream->device->backend;
+    BURNI_LENT(uint64_t) from = {0, {0}};
+    BURNI_LENT(uint64_t) to = {0, {0}};
+    burni_lend(from.guard);
+    burni_lend(to.guard);
+    int32_t rc = stream->device->clock->read(stream->queue, slot, &from.it, &to.it);
+    if (burni_lent_check(from.guard, backend, "read", "out_start", NULL) != BURN_OK ||
+        burni_lent_check(to.guard, backend, "read", "out_end", NULL) != BURN_OK) {
+        return BURN_E_ABI;
+    }
+    *start = from.it;
+    *end = to.it;
+    return rc;
+}
+
 static void collect_clock(burni_lane *lane, const burni_stream *stream)
 {
     while (lane->done < lane->taken) {
         const burni_open_launch *o = &lane->open[lane->done % lane->n_open];
         uint64_t start = 0;
         uint64_t end = 0;
-        int32_t rc = stream->device->clock->read(
-            stream->queue, (uint32_t)(lane->done % lane->n_open), &start, &end);
+        int32_t rc = read_clock(stream, (uint32_t)(lane->done % lane->n_open), &start, &end);
         if (rc == BURN_E_STATE) {
             return;
         }
@@ -361,7 +381,8 @@ static void collect_points(burni_lane *lane, const burni_stream *stream)
 {
     uint64_t reached = 0;
     if (lane->done == lane->taken ||
-        stream->device->api->reached(stream->queue, &reached, NULL) != BURN_OK) {
+        burni_ask_reached(stream->device->api, stream->queue, stream->device->backend, &reached,
+                          NULL) != BURN_OK) {
         return;
     }
     uint64_t end = now();

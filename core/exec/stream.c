@@ -20,6 +20,7 @@
 #include "exec/record.h"
 #include "exec/recording.h"
 #include "exec/unrun.h"
+#include "loader/ask.h"
 #include "tune/environment.h"
 
 #include <string.h>
@@ -48,13 +49,7 @@ static burni_stream *adopt_idle(burni_device *device, burni_thread *thread)
 static int32_t make_queue(burni_device *device, burni_stream *s, burn_err *err)
 {
     burni_sink_begin(&s->sink);
-    int32_t rc = device->api->queue_create(device->handle, &s->queue, &s->sink.err);
-    rc = burni_sink_end(&s->sink, device->backend, "queue_create", rc, err);
-    if (rc == BURN_OK && s->queue == NULL) {
-        rc = burni_fail(err, BURN_E_INTERNAL, "%s: queue_create succeeded but gave no queue",
-                        device->backend);
-    }
-    return rc;
+    return burni_ask_queue(device->api, device->handle, device->backend, &s->queue, err);
 }
 
 static burni_stream *make_stream(burni_device *device, burni_thread *thread, burn_err *err)

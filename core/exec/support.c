@@ -13,6 +13,7 @@
 #include "exec/emit_private.h"
 #include "exec/rows.h"
 #include "exec/match.h"
+#include "ops/ask.h"
 #include "ops/rules.h"
 
 #include <burn/registry.h>
@@ -199,7 +200,7 @@ static int32_t expand(dry_run *run, burni_emission *e)
     }
     burn_expand a = {sizeof(a), e->n_in, e->n_out, e->attrs_size, in, e->meta, out, e->attrs};
     run->depth++;
-    int32_t rc = e->op->def.decompose(&b, &a);
+    int32_t rc = burni_ask_decompose(e->op, &b, &a, NULL);
     run->depth--;
     return rc == BURN_OK && !run->failed ? BURN_OK : BURN_E_UNSUPPORTED;
 }
@@ -268,10 +269,9 @@ int32_t burni_support(burni_device *device, const burni_op *op, uint8_t dtype)
     burni_emission *e = burni_calloc(1, sizeof(*e));
     int32_t best = BURN_SUPPORT_NONE;
     for (uint32_t i = 0; s != NULL && e != NULL && best != BURN_SUPPORT_NATIVE; i++) {
-        memset(s, 0, sizeof(*s));
         memset(e, 0, sizeof(*e));
-        s->struct_size = sizeof(*s);
-        if (op->def.samples == NULL || op->def.samples(i, s) != BURN_OK) {
+        if (op->def.samples == NULL ||
+            burni_ask_sample(op->plugin, &op->def, i, s, NULL) != BURN_OK) {
             break;
         }
         take_sample(e, op, s, dtype);

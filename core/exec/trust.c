@@ -5,7 +5,6 @@
 #include "exec/trust.h"
 
 #include "base/error.h"
-#include "loader/lent.h"
 #include "ops/rules.h"
 
 #include <stdarg.h>
@@ -27,20 +26,6 @@ static int32_t broken(const burni_op *op, burn_err *err, const char *format, ...
         return burni_fail(err, BURN_E_INTERNAL, "%s: op %s: %s", op->plugin, op->def.name, rule);
     }
     return burni_fail(err, BURN_E_INTERNAL, "%s: %s", op->def.name, rule);
-}
-
-int32_t burni_trust_code(const burni_op *op, const char *what, int32_t rc, burn_err *err)
-{
-    if (rc == BURN_OK || op->plugin == NULL) {
-        return rc;
-    }
-    rc = burni_plugin_code(rc);
-    err->text[sizeof(err->text) - 1] = '\0';
-    if (err->text[0] == '\0') {
-        return burni_fail(err, rc, "%s: op %s: %s failed without a text: %s", op->plugin,
-                          op->def.name, what, burn_status_text(rc));
-    }
-    return rc;
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */

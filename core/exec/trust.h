@@ -5,7 +5,8 @@
  * Definitions come from plugins too. A shape rule, a view rule or a decomposition that breaks its
  * promise is an error of the call, which names plugin, op and rule; memory is never taken or
  * touched on its word alone. What can be known without a call is checked at load (ops/def_check.h);
- * gradients are checked where they are summed (grad/backward.c). [any]
+ * gradients are checked where they are summed (grad/backward.c), codes, texts and what was written
+ * past an array where the functions are called (ops/ask.h). [any]
  */
 #ifndef BURN_CORE_EXEC_TRUST_H
 #define BURN_CORE_EXEC_TRUST_H
@@ -24,8 +25,5 @@ int32_t burni_trust_view(const burni_emission *e, const burni_storage *storage,
 
 /* The outputs that a decomposition made, against out_meta. */
 int32_t burni_trust_expand(const burni_emission *e, burn_err *err);
-
-/* A code and text of a plugin's function, as they may be passed on. */
-int32_t burni_trust_code(const burni_op *op, const char *what, int32_t rc, burn_err *err);
 
 #endif /* BURN_CORE_EXEC_TRUST_H */

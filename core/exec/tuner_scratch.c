@@ -13,6 +13,7 @@
 #include "exec/match.h"
 #include "exec/resolve.h"
 #include "exec/rows.h"
+#include "loader/ask.h"
 #include "loader/lent.h"
 #include "tune/environment.h"
 
@@ -51,9 +52,8 @@ static int take_buffer(burni_field *f, burn_operand *o, uint64_t bytes, uint64_t
     burni_sink_begin(&sink);
     burn_buffer *buffer = NULL;
     if (!is_allowed(f->device, bytes) ||
-        api->alloc(f->device->handle, BURN_MEMORY_DEVICE, bytes > 0 ? bytes : 1, &buffer, &host,
-                   &sink.err) != BURN_OK ||
-        buffer == NULL) {
+        burni_ask_alloc(api, f->device->handle, bytes > 0 ? bytes : 1, f->device->backend, &buffer,
+                        &host, NULL) != BURN_OK) {
         return 0;
     }
     f->buffers[f->n_buffers++] = buffer;
@@ -139,16 +139,15 @@ static int take_memory(burni_field *f)
 
 int burni_field_open(burni_field *f, burni_device *device)
 {
-    burni_sink sink;
-    burni_sink_begin(&sink);
     f->device = device;
     f->queue = NULL;
     f->n_buffers = 0;
     f->point = 0;
     f->operands = NULL;
     f->strides = NULL;
-    if (device->api->queue_create(device->handle, &f->queue, &sink.err) == BURN_OK &&
-        f->queue != NULL && take_memory(f)) {
+    if (burni_ask_queue(device->api, device->handle, device->backend, &f->queue, NULL) ==
+            BURN_OK &&
+        take_memory(f)) {
         return 1;
     }
     burni_field_close(f);
@@ -311,14 +310,11 @@ static double measure_copies(burni_device *device)
     burni_field f;
     burn_operand from;
     burn_operand to;
-    burni_sink sink;
     double best = 0.0;
     double seconds = 0.0;
     memset(&f, 0, sizeof(f));
-    burni_sink_begin(&sink);
     f.device = device;
-    if (device->api->queue_create(device->handle, &f.queue, &sink.err) != BURN_OK) {
-        f.queue = NULL;
+    if (burni_ask_queue(device->api, device->handle, device->backend, &f.queue, NULL) != BURN_OK) {
         return 0.0;
     }
     if (take_buffer(&f, &from, COPY_MOST, 0, 0) && take_buffer(&f, &to, COPY_MOST, 0, 0)) {

@@ -14,7 +14,7 @@
 #include "exec/emit.h"
 #include "exec/var.h"
 #include "grad/recompute.h"
-#include "loader/lent.h"
+#include "ops/ask.h"
 #include "ops/registry.h"
 #include "ops/rules.h"
 
@@ -362,10 +362,9 @@ static int32_t run_vjp(pass *p, visit *v)
     }
     burn_vjp a = {sizeof(a), node->n_in, node->n_out, node->attrs_size, in,         out,
                   grad_out,  wanted,     node->in_meta, grad_in,        node->attrs};
-    rc = burni_plugin_code(def->vjp(&builder, &a));
+    rc = burni_ask_vjp(node->op, &builder, &a, p->err);
     if (rc != BURN_OK) {
-        return burni_fail(p->err, rc, "%s: its gradient failed: %s", def->name,
-                          burn_status_text(rc));
+        return rc;
     }
     for (uint32_t i = 0; i < node->n_in; i++) {
         burn_tensor *g = (burn_tensor *)(void *)grad_in[i];

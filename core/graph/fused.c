@@ -10,6 +10,7 @@
 #include "graph/fused.h"
 
 #include "base/printer.h"
+#include "ops/ask.h"
 #include "ops/fused.h"
 #include "ops/registry.h"
 #include "ops/rules.h"
@@ -544,7 +545,7 @@ static int32_t check_result(const check *c, uint32_t s, const burni_op *op)
         burn_err why = BURN_ERR_INIT;
         const char *attrs = step->attrs_size > 0 ? c->bytes + step->attrs_offset : NULL;
         burn_infer a = {sizeof(a), step->n_args, 1, step->attrs_size, pointers, &out, attrs, &why};
-        if (op->def.infer(&a) != BURN_OK) {
+        if (burni_ask_infer(op, &a) != BURN_OK) {
             return wrong(c, "step %u: %s", s, why.text);
         }
     }

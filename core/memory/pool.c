@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "loader/lent.h"
+#include "loader/ask.h"
 
 #include <string.h>
 
@@ -55,20 +55,14 @@ static int reserve(burni_pool *pool, uint64_t bytes)
 /* A page in the list, not yet cut. `open`: a cache will go on cutting from it. */
 static int32_t ask_backend(burni_pool *pool, uint64_t bytes, burni_page *page, burn_err *err)
 {
-    burni_sink sink;
     void *host = NULL;
-    burni_sink_begin(&sink);
-    int32_t rc = pool->api->alloc(pool->device, BURN_MEMORY_DEVICE, bytes, &page->buffer, &host,
-                                  &sink.err);
-    rc = burni_sink_end(&sink, pool->backend, "alloc", rc, err);
-    int lacks_host = (pool->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0 && host == NULL;
-    if (rc == BURN_OK && (page->buffer == NULL || lacks_host)) {
-        rc = burni_fail(err, BURN_E_INTERNAL, "%s: alloc of %llu bytes succeeded but gave no %s",
-                        pool->backend, (unsigned long long)bytes,
-                        page->buffer == NULL ? "buffer" : "host address");
-        if (page->buffer != NULL) {
-            pool->api->free(pool->device, page->buffer);
-        }
+    int32_t rc = burni_ask_alloc(pool->api, pool->device, bytes, pool->backend, &page->buffer,
+                                 &host, err);
+    if (rc == BURN_OK && (pool->limits.flags & BURN_LIMIT_HOST_MEMORY) != 0 && host == NULL) {
+        pool->api->free(pool->device, page->buffer);
+        rc = burni_fail(err, BURN_E_INTERNAL,
+                        "%s: alloc of %llu bytes succeeded but gave no host address",
+                        pool->backend, (unsigned long long)bytes);
     }
     page->host = host;
     return rc;

@@ -8,6 +8,7 @@
 #include "ops/def_check.h"
 
 #include "base/error.h"
+#include "ops/ask.h"
 #include "ops/rules.h"
 
 #include <burn/call.h>
@@ -20,7 +21,8 @@
 #define MAX_SAVED 16
 
 typedef struct check {
-    const char *plugin;
+    const char *plugin; /* "core" for the core's */
+    const char *owner;  /* NULL for the core's */
     const burn_op_def *def;
     burn_err *err;
 } check;
@@ -424,11 +426,14 @@ static int32_t check_samples(const check *c)
 {
     burn_sample s;
     for (uint32_t i = 0; i < BURNI_MAX_SAMPLES; i++) {
-        BURN_INIT(&s, burn_sample);
-        if (c->def->samples(i, &s) != BURN_OK) {
+        int32_t rc = burni_ask_sample(c->owner, c->def, i, &s, c->err);
+        if (rc == BURN_E_ABI) {
+            return rc;
+        }
+        if (rc != BURN_OK) {
             return i > 0 ? BURN_OK : wrong(c, "it has no sample");
         }
-        int32_t rc = check_sample(c, i, &s);
+        rc = check_sample(c, i, &s);
         if (rc != BURN_OK) {
             return rc;
         }
@@ -443,7 +448,7 @@ static int32_t (*const rules[])(const check *c) = {
 
 int32_t burni_def_check(const char *plugin, const burn_op_def *def, burn_err *err)
 {
-    const check c = {plugin != NULL ? plugin : "core", def, err};
+    const check c = {plugin != NULL ? plugin : "core", plugin, def, err};
     int32_t rc = check_name(&c);
     if (rc == BURN_OK && plugin != NULL) {
         rc = check_prefix(&c);

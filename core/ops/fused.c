@@ -9,6 +9,7 @@
  */
 #include "ops/fused.h"
 
+#include "ops/ask.h"
 #include "ops/parts.h"
 #include "ops/registry.h"
 
@@ -146,7 +147,7 @@ static int32_t measure_product(burni_fused_frame *f, const burn_meta *const *in,
         }
     }
     f->full = &f->made;
-    int32_t rc = call.op->def.infer(&call.infer);
+    int32_t rc = burni_ask_infer(call.op, &call.infer);
     return rc == BURN_OK ? rc : burni_fail(err, rc, "fused: %s", why.text);
 }
 
@@ -418,7 +419,7 @@ static uint64_t flops_fused(const burn_infer *a)
         return 0;
     }
     ask_producer(a->attrs, a->in, &made, &why, &call);
-    int known = call.op->def.flops != NULL && call.op->def.infer(&call.infer) == BURN_OK;
+    int known = call.op->def.flops != NULL && burni_ask_infer(call.op, &call.infer) == BURN_OK;
     return known ? call.op->def.flops(&call.infer) : 0;
 }
 

@@ -8,6 +8,7 @@
 #include "ops/fused.h"
 
 #include "base/alloc.h"
+#include "ops/ask.h"
 #include "ops/registry.h"
 
 #include <burn_sdk/half.h>
@@ -130,7 +131,7 @@ static int32_t run_step(run *r, uint32_t s)
     rc = rc == BURN_OK ? make(r, &own) : rc;
     if (rc == BURN_OK) {
         burn_eval a = {sizeof(a), step->n_args, 1, step->attrs_size, in, &own, attrs, r->a->err};
-        rc = op->def.eval(&a);
+        rc = burni_ask_eval(op, &a);
     }
     if (rc != BURN_OK) {
         return rc;
