@@ -53,6 +53,12 @@ static int is_far(void)
     return is("copy_rude") || is("read_past");
 }
 
+/* Its work is done when a launch returns, but it says that it comes later. */
+static int is_late(void)
+{
+    return is("reached_past") || is("reached_fails");
+}
+
 /* Writes what does not belong to it: `n` bytes behind a struct. */
 static void overrun(void *at, size_t size, size_t n)
 {
@@ -126,6 +132,9 @@ static int32_t BURN_CALL dev_open(uint32_t ordinal, const char *options, burn_ba
     }
     *out = calloc(1, sizeof(**out));
     (*out)->ordinal = ordinal;
+    if (is("open_past")) {
+        overrun(out, sizeof(*out), 16);
+    }
     return BURN_OK;
 }
 
@@ -138,7 +147,7 @@ static int32_t BURN_CALL dev_limits(burn_backend_device *dev, burn_limits *out, 
 {
     (void)dev;
     (void)err;
-    out->flags = BURN_LIMIT_SYNCHRONOUS | BURN_LIMIT_INDEX64;
+    out->flags = BURN_LIMIT_INDEX64 | (is_late() ? 0 : BURN_LIMIT_SYNCHRONOUS);
     out->flags |= is_far() ? 0 : BURN_LIMIT_HOST_MEMORY;
     out->offset_align = is("limits_align") ? 3 : 64;
     out->suballoc_align = is("limits_cut") ? 100 : 64;
@@ -167,6 +176,12 @@ static int32_t BURN_CALL dev_alloc(burn_backend_device *dev, uint32_t kind, uint
     }
     *out = buffer;
     *out_host = is("alloc_no_host") || is_far() ? NULL : buffer->bytes;
+    if (is("alloc_past")) {
+        overrun(out, sizeof(*out), 8);
+    }
+    if (is("alloc_host_past")) {
+        overrun(out_host, sizeof(*out_host), 24);
+    }
     return BURN_OK;
 }
 
@@ -184,6 +199,9 @@ static int32_t BURN_CALL queue_create(burn_backend_device *dev, burn_queue **out
         return rude(err, 1);
     }
     *out = is("queue_nothing") ? NULL : calloc(1, sizeof(**out));
+    if (is("queue_past")) {
+        overrun(out, sizeof(*out), 40);
+    }
     return BURN_OK;
 }
 
@@ -253,9 +271,11 @@ static int32_t BURN_CALL queue_wait(burn_queue *queue, burn_queue *other, uint64
 
 static int32_t BURN_CALL queue_reached(burn_queue *queue, uint64_t *out, burn_err *err)
 {
-    (void)err;
     *out = queue->reached;
-    return BURN_OK;
+    if (is("reached_past")) {
+        overrun(out, sizeof(*out), 48);
+    }
+    return is("reached_fails") ? fail(err, BURN_E_IO, "it does not know") : BURN_OK;
 }
 
 static int32_t BURN_CALL host_wait(burn_queue *queue, uint64_t value, uint64_t timeout,

@@ -15,6 +15,7 @@
 #include <burn/device.h>
 #include <burn/ops.h>
 #include <burn/plugins.h>
+#include <burn/profile.h>
 #include <burn/tensor.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static const expectation at_open[] = {
     {"open_fails", BURN_E_ABI, "open_fails: open wrote 8 bytes past the end of burn_err"},
     {"open_rude", BURN_E_INTERNAL, "xxxxxxxx"},
     {"open_nothing", BURN_E_INTERNAL, "open_nothing: open succeeded but gave no device"},
+    {"open_past", BURN_E_ABI, "open_past: open wrote 16 bytes past the end of out;"},
     {"limits_past", BURN_E_ABI, "limits_past: limits wrote 128 bytes past the end of burn_limits"},
     {"limits_align", BURN_E_ABI, "limits_align: its limits make no sense: offset_align 3"},
     {"limits_cut", BURN_E_ABI, "limits_cut: its limits make no sense: offset_align 64, suballoc_"},
@@ -45,6 +47,9 @@ static const expectation at_open[] = {
 static const expectation at_work[] = {
     {"alloc_nothing", BURN_E_NO_MEMORY, "bytes succeeded but gave no buffer"},
     {"alloc_no_host", BURN_E_NO_MEMORY, "bytes succeeded but gave no host address"},
+    {"alloc_past", BURN_E_NO_MEMORY, "alloc_past: alloc wrote 8 bytes past the end of out;"},
+    {"alloc_host_past", BURN_E_NO_MEMORY, "alloc wrote 24 bytes past the end of out_host;"},
+    {"queue_past", BURN_E_ABI, "queue_past: queue_create wrote 40 bytes past the end of out;"},
     {"queue_rude", BURN_E_INTERNAL, "xxxxxxxx"},
     {"queue_nothing", BURN_E_INTERNAL, "queue_nothing: queue_create succeeded but gave no queue"},
     {"copy_rude", BURN_E_INTERNAL, "tensor: xxxxxxxx"},
@@ -64,6 +69,12 @@ static const expectation at_work[] = {
 static const expectation at_probe[] = {
     {"probe_past", BURN_E_ABI, "probe wrote 96 bytes past the end of burn_device_info"},
     {"probe_rude", BURN_E_INTERNAL, "probe_rude:0: xxxxxxxx"},
+};
+
+/* How far work got is asked for times and for memory: nothing fails, and the log tells. */
+static const expectation in_the_log[] = {
+    {"reached_past", BURN_E_ABI, "reached_past: reached wrote 48 bytes past the end of out_value"},
+    {"reached_fails", BURN_E_IO, ""},
 };
 
 /* These are odd, but harmless; "frozen" is a healthy one, built with the first minor's headers. */
@@ -156,6 +167,35 @@ static void b240_defects_that_show_when_an_op_runs(void **state)
     }
 }
 
+static char logged[4096];
+
+static void keep_line(void *user, int32_t level, const char *source, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)source;
+    size_t used = strlen(logged);
+    (void)snprintf(logged + used, sizeof(logged) - used, "%s\n", text);
+}
+
+static void b240_defects_that_show_when_points_are_asked_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(in_the_log); i++) {
+        char text[256];
+        burn_device *device = burn_device_open(in_the_log[i].id, NULL);
+        assert_non_null(device);
+        logged[0] = '\0';
+        burn_log_set(keep_line, NULL, BURN_LOG_ERROR);
+        assert_int_equal(burn_profile_begin(NULL), BURN_OK);
+        assert_int_equal(add_there(device, text, sizeof(text)), BURN_OK);
+        burn_profile_end();
+        burn_log_set(NULL, NULL, 0);
+        world_expect(logged, in_the_log[i].message);
+        expect_works("healthy");
+    }
+}
+
 static void oddities_that_do_no_harm(void **state)
 {
     (void)state;
@@ -194,6 +234,9 @@ static int make_world(void **state)
     for (size_t i = 0; i < COUNT(at_probe); i++) {
         make_plugin(at_probe[i].id);
     }
+    for (size_t i = 0; i < COUNT(in_the_log); i++) {
+        make_plugin(in_the_log[i].id);
+    }
     for (size_t i = 0; i < COUNT(harmless); i++) {
         make_plugin(harmless[i]);
     }
@@ -212,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(b240_defects_that_show_when_a_device_is_opened),
         cmocka_unit_test(b240_defects_that_show_when_an_op_runs),
+        cmocka_unit_test(b240_defects_that_show_when_points_are_asked_for),
         cmocka_unit_test(b240_probe),
         cmocka_unit_test(oddities_that_do_no_harm),
     };
