@@ -49,8 +49,9 @@ int32_t burni_ask_alloc(const burn_device_api *api, burn_backend_device *dev, ui
     rc = burni_lent_check(buffer.guard, backend, "alloc", "out", err);
     rc = rc == BURN_OK ? burni_lent_check(host.guard, backend, "alloc", "out_host", err) : rc;
     if (rc == BURN_OK && buffer.it == NULL) {
-        rc = burni_fail(err, BURN_E_INTERNAL, "%s: alloc of %llu bytes succeeded but gave no buffer",
-                        backend, (unsigned long long)bytes);
+        rc = burni_fail(err, BURN_E_INTERNAL,
+                        "%s: alloc of %llu bytes succeeded but gave no buffer", backend,
+                        (unsigned long long)bytes);
     }
     if (rc == BURN_OK) {
         *out = buffer.it;

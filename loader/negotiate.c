@@ -22,6 +22,11 @@ static const uint64_t own_layouts[] = BURN_LAYOUTS_INIT;
 _Static_assert(sizeof(own_layouts) / sizeof(own_layouts[0]) == BURN_ABI_MINOR + 1,
                "BURN_LAYOUTS_INIT has one hash per minor");
 
+/* Before burn_plugin had its table of hashes, the first headers of 0.1 stated this number in the
+ * magic block, made of sizes alone; what they share with today's is laid out as it is today. Such
+ * plugins exist for 64 bits only. */
+#define FIRST_LAYOUT (sizeof(void *) == 8 ? UINT64_C(0x3d8d48e03bc652e5) : 0)
+
 static const char *const sanitizers[] = {"none", "address", "thread"};
 
 static const char *sanitizer_name(uint32_t kind)
@@ -64,7 +69,9 @@ int32_t burni_check_layout(burni_entry *e, const burn_plugin *theirs, uint32_t v
                            uint64_t ours)
 {
     uint64_t stated = stated_layout(theirs, version);
-    if (stated == ours) {
+    int is_first = version == BURN_ABI_VERSION(0, 1) && stated == FIRST_LAYOUT && stated != 0 &&
+                   !BURN_HAS(theirs, burn_plugin, n_layouts);
+    if (stated == ours || is_first) {
         return BURN_OK;
     }
     const char *remedy = "rebuild the plugin with this library's headers";

@@ -103,6 +103,23 @@ static int32_t copy_guards(burni_entry *e, const char *where, burn_row *row)
     return BURN_OK;
 }
 
+#define KNOWN_FLAGS                                                                                \
+    (BURN_ROW_DETERMINISTIC | BURN_ROW_CAPTURE_SAFE | BURN_ROW_ANY_DIMS | BURN_ROW_INDEX64 |       \
+     BURN_ROW_FAULTS | BURN_ROW_EPILOGUE | BURN_ROW_TUNABLE | BURN_ROW_TUNED_ONLY |                \
+     BURN_ROW_LINES | BURN_ROW_COLUMNS)
+
+/* A flag is a promise, or asks for something: what this library does not know it cannot keep. */
+static int32_t check_flags(burni_entry *e, const char *where, const burn_row *row)
+{
+    uint32_t unknown = row->flags & ~(uint32_t)KNOWN_FLAGS;
+    if (unknown == 0) {
+        return BURN_OK;
+    }
+    return burni_entry_fail(e, BURN_E_ABI, "update this library, or clear the flag",
+                            "%s has the flags 0x%x, of which this library does not know 0x%x",
+                            where, row->flags, unknown);
+}
+
 static int32_t check_row(burni_entry *e, const char *where, const burn_row *row)
 {
     if (row->name == NULL || row->name[0] == '\0') {
@@ -118,7 +135,7 @@ static int32_t check_row(burni_entry *e, const char *where, const burn_row *row)
         return burni_entry_fail(e, BURN_E_ABI, REMEDY, "%s serves revisions %u to %u", where,
                                 row->revision_min, row->revision_max);
     }
-    return BURN_OK;
+    return check_flags(e, where, row);
 }
 
 static int32_t copy_row(burni_entry *e, const char *set, const unsigned char *at, uint32_t stride,

@@ -124,20 +124,23 @@ BURN_API const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, ui
 #define BURN_SANITIZER 0
 #endif
 
+/*
+ * The layout hash of this minor. Its first part is a number of the structs' text (names, order,
+ * types, offsets and sizes of all fields that host and plugins share), which `./dev golden` writes
+ * and a test compares; the rest is how this build lays them out, since flags change that.
+ */
+#define BURN_LAYOUT_TEXT UINT64_C(0x15d87a7382652303)
 #define BURN_LAYOUT_MIX(hash, x) (((hash) ^ (uint64_t)(x)) * UINT64_C(1099511628211))
-/* Hash of the layouts that minor 1 froze; a constant expression on both sides. */
-#define BURN_LAYOUT_HASH                                                                           \
+#define BURN_LAYOUT_CALLS                                                                          \
     BURN_LAYOUT_MIX(                                                                               \
-        BURN_LAYOUT_MIX(                                                                           \
-            BURN_LAYOUT_MIX(                                                                       \
-                BURN_LAYOUT_MIX(                                                                   \
-                    BURN_LAYOUT_MIX(                                                               \
-                        BURN_LAYOUT_MIX(UINT64_C(14695981039346656037), sizeof(burn_operand)),     \
-                        sizeof(burn_call)),                                                        \
-                    sizeof(burn_row)),                                                             \
-                sizeof(burn_op_def)),                                                              \
-            sizeof(burn_device_api)),                                                              \
-        sizeof(burn_slot) + sizeof(burn_guard) * 16 + sizeof(burn_role) * 256)
+        BURN_LAYOUT_MIX(BURN_LAYOUT_TEXT, sizeof(burn_operand) + sizeof(burn_call) * 4096),        \
+        sizeof(burn_row) + sizeof(burn_slot) * 4096 + sizeof(burn_guard) * 16777216)
+#define BURN_LAYOUT_OPS                                                                            \
+    BURN_LAYOUT_MIX(BURN_LAYOUT_CALLS, sizeof(burn_op_def) + sizeof(burn_role) * 4096 +            \
+                                           sizeof(burn_sample) * 16777216)
+#define BURN_LAYOUT_HASH                                                                           \
+    BURN_LAYOUT_MIX(BURN_LAYOUT_OPS, sizeof(burn_device_api) + sizeof(burn_plugin) * 4096 +        \
+                                         sizeof(burn_host) * 16777216)
 
 /*
  * The hashes of minors 0 (which never was) to the current one, for an array that burn_plugin points

@@ -15,8 +15,8 @@
 
 /*
  * What the function answered, with its text in `a->err` (`err` where there is none); codes that do
- * not exist become BURN_E_INTERNAL, and a failure without a text gets one. BURN_E_ABI: it wrote past
- * what it was given, and nothing of that is taken over.
+ * not exist become BURN_E_INTERNAL, and a failure without a text gets one. BURN_E_ABI: it wrote
+ * past what it was given, and nothing of that is taken over.
  */
 int32_t burni_ask_infer(const burni_op *op, const burn_infer *a);
 int32_t burni_ask_view(const burni_op *op, const burn_view *a);

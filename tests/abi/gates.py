@@ -5,10 +5,12 @@
 usage: gates.py --library LIBBURN_CORE
 Each patch is what a careless change would do: a field inserted, moved, retyped or dropped, a number
 given to something else, an entry's arguments changed, a function gone. The layout check sees the
-first kinds, the list of symbols the last. A patch that changes nothing binary (a comment, a name of
-an argument) must stay green where that is true. To add one: a row in PATCHES.
+first kinds, the lists of symbols the last: copies of headers and libraries are read, as the tests
+read the real ones. A patch that changes nothing binary (a comment, a line) stays green. To add one: a row in PATCHES or FUNCTIONS.
 """
 import argparse
+import contextlib
+import io
 import pathlib
 import re
 import shutil
@@ -62,11 +64,33 @@ PATCHES = {
     "a limit raised":
         ("base.h", r"#define BURN_MAX_RANK 8", "#define BURN_MAX_RANK 9"),
 }
+# They move nothing in a struct: the golden text sees them, the layout hash of plugins does not.
+NOT_IN_HASH = {"a constant renumbered", "an enumerator put into the middle",
+               "a status code used again", "an op's id used again", "a dtype's code moved"}
 GREEN = {
     "a comment": ("row.h", r"/\* larger is tried first \*/", "/* the largest is tried first */"),
     "an inline comment more": ("call.h", r"(    uint32_t n_in;)", r"\1 /* inputs */"),
 }
-FUNCTIONS = ("device.h", r"BURN_API void burn_memory_trim\(burn_device \*device\);\n")
+# What the headers declare against the stored lists.
+FUNCTIONS = {
+    "a function deleted":
+        ("device.h", r"BURN_API void burn_memory_trim\(burn_device \*device\);\n", ""),
+    "a function renamed":
+        ("device.h", r"burn_memory_trim\(", "burn_memory_give_back("),
+    "a function that is no longer exported":
+        ("device.h", r"BURN_API void burn_memory_trim\(", "void burn_memory_trim("),
+    "a function added":
+        ("device.h", r"(BURN_API void burn_shutdown\(void\);)",
+         r"\1\nBURN_API void burn_new_thing(void);"),
+    "an op taken from the list of functions":
+        ("op_list.h", r" +X\(41, SUB, sub\) +\\\n", ""),
+}
+GREEN_FUNCTIONS = {
+    "a declaration on two lines":
+        ("device.h", r"BURN_API void burn_shutdown", "BURN_API void\nburn_shutdown"),
+    "a function of a comment":
+        ("device.h", r"(BURN_API void burn_shutdown)", r"/* BURN_API void burn_x(void); */ \1"),
+}
 
 
 def replaced(text, pattern, by):
@@ -74,8 +98,8 @@ def replaced(text, pattern, by):
     return changed if n == 1 else None
 
 
-def layout_of(folder, header, pattern, by):
-    """The layout of a patched copy; None when the patch does not fit, "" when it won't compile."""
+def patched(folder, header, pattern, by):
+    """A copy of the headers with the patch; None when it does not fit."""
     copy = pathlib.Path(folder, "burn")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(layout.ROOT / "abi" / "burn", copy)
@@ -83,6 +107,13 @@ def layout_of(folder, header, pattern, by):
     if text is None:
         return None
     (copy / header).write_text(text)
+    return folder
+
+
+def layout_of(folder, header, pattern, by):
+    """The layout of a patched copy; None when the patch does not fit, "" when it won't compile."""
+    if patched(folder, header, pattern, by) is None:
+        return None
     try:
         return layout.print_layout("gcc", [], folder)
     except (subprocess.CalledProcessError, ValueError):
@@ -99,39 +130,61 @@ def check_layouts():
                 wrong.append(f"{name}: the patch does not fit {patch[0]} any more; adapt it")
             elif not layout.compare(good, now):
                 wrong.append(f"{name}: not seen")
+            elif (layout.number_of(now) == layout.number_of(good)) != (name in NOT_IN_HASH):
+                wrong.append(f"{name}: the layout hash should "
+                             f"{'stay' if name in NOT_IN_HASH else 'change'}")
         for name, patch in GREEN.items():
             if layout_of(folder, *patch) != good:
                 wrong.append(f"{name}: seen as a break, or the patch does not fit")
     return wrong
 
 
-def check_functions(library):
-    """A declaration that is gone, and an export that is gone, both against the stored lists."""
+def check_declared():
+    """Patched copies, read as `symbols-declared` reads the real headers."""
     wrong = []
-    header, pattern = FUNCTIONS
-    if replaced((layout.ROOT / "abi/burn" / header).read_text(), pattern, "") is None:
-        wrong.append("the function to delete is not declared any more; adapt the patch")
+    listed = set.union(*[symbols.read_list(name) for name in symbols.LIBRARIES])
+    with tempfile.TemporaryDirectory() as folder:
+        for name, patch in (FUNCTIONS | GREEN_FUNCTIONS).items():
+            if patched(folder, *patch) is None:
+                wrong.append(f"{name}: the patch does not fit {patch[0]} any more; adapt it")
+                continue
+            with contextlib.redirect_stdout(io.StringIO()):
+                red = symbols.report(name, symbols.declared(folder), listed, "-", "-") == 1
+            if red != (name in FUNCTIONS):
+                wrong.append(f"{name}: {'seen as a break' if red else 'not seen'}")
+    return wrong
+
+
+def check_exports(library):
+    """A library that lost a function, and one that has a new one, built for this."""
+    wrong = []
     listed = symbols.read_list("libburn-core")
-    exported = symbols.exports(library)
-    gone = exported - {"burn_memory_trim"}
-    if "burn_memory_trim" not in listed or gone == exported:
-        wrong.append("burn_memory_trim is neither listed nor exported; adapt the patch")
-    if symbols.report("a deleted function", listed, gone, "-", "-") == 0:
-        wrong.append("a deleted function: not seen")
-    if symbols.report("a new function", listed, exported | {"burn_new_thing"}, "-", "-") == 0:
-        wrong.append("a new function: not seen")
+    lists = {"as listed": sorted(listed), "a function gone": sorted(listed - {"burn_memory_trim"}),
+             "a function more": sorted(listed | {"burn_new_thing"})}
+    if symbols.exports(library) != listed:
+        wrong.append("the library exports something else than its list; see symbols-libburn-core")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, functions in lists.items():
+            made = pathlib.Path(folder, "made.so")
+            source = "".join(f"void {function}(void) {{ }}\n" for function in functions)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", str(made)],
+                           input=source, text=True, check=True)
+            with contextlib.redirect_stdout(io.StringIO()):
+                red = symbols.report(name, listed, symbols.exports(made), "-", "-") == 1
+            if red != (name != "as listed"):
+                wrong.append(f"exports, {name}: {'seen as a break' if red else 'not seen'}")
     return wrong
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
-    wrong = check_layouts() + check_functions(parser.parse_args().library)
+    wrong = check_layouts() + check_declared() + check_exports(parser.parse_args().library)
     for line in wrong:
         print(f"what:  {line}\nwhy:   a gate that lets a break pass guards nothing\n"
               "fix:   mend tests/abi/layout.py or symbols.py, or the patch in gates.py")
-    print(f"gates: {len(PATCHES) + 2} breaking patches, {len(GREEN)} harmless ones, "
-          f"{len(wrong)} problems")
+    print(f"gates: {len(PATCHES) + len(FUNCTIONS) + 2} breaking patches, "
+          f"{len(GREEN) + len(GREEN_FUNCTIONS) + 1} harmless ones, {len(wrong)} problems")
     return 1 if wrong else 0
 
 

@@ -19,6 +19,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/abi/golden/v0.1.layout"
+PLUGIN_H = ROOT / "abi/burn/plugin.h"
+# The number in plugin.h is made of these structs and of all that their fields speak of. Options
+# (by an id with a revision) and the ops' attributes (with a size and revision) are not among them.
+ROOTS = ["burn_plugin", "burn_plugin_query_fn", "burn_host", "burn_fault", "burn_attrs_head"]
+NUMBER = re.compile(r"(#define BURN_LAYOUT_TEXT UINT64_C\()(0x[0-9a-f]{16})(\))")
 LISTS = """
 #define STATUS_ROW(number, name, text) printf("status %d %s\\n", number, #name);
 #define DTYPE_ROW(code, NAME, name, bytes, klass) \\
@@ -122,6 +127,64 @@ def print_layout(compiler, flags, include):
         return subprocess.run([program], check=True, capture_output=True, text=True).stdout + now
 
 
+def layout_of_texts(compiler, texts):
+    """The layout of headers that are {name: text}."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "burn").mkdir()
+        for name, text in texts.items():
+            pathlib.Path(folder, "burn", name).write_text(text)
+        return print_layout(compiler, [], folder)
+
+
+def shared_structs(text):
+    """Lines of a layout's text: the structs that host and plugins share, with their fields."""
+    structs, lines = {}, []
+    for line in text.splitlines():
+        if line.startswith("struct "):
+            lines = structs.setdefault(line.split()[1], [])
+        elif not line.startswith("  "):
+            function = re.match(r"typedef .*?\(\s*\*\s*(burn_\w+)\s*\)", line)
+            lines = structs.setdefault(function.group(1), []) if function else []
+        lines.append(" ".join(line.split()))
+    reached, to_do = set(), list(ROOTS)
+    while to_do:
+        name = to_do.pop()
+        if name in structs and name not in reached:
+            reached.add(name)
+            to_do += re.findall(r"\bburn_\w+", "\n".join(structs[name]))
+    return [line for name in sorted(reached) for line in structs[name]]
+
+
+def number_of(text):
+    """FNV-1a of the shared structs: another order, type, name or size is another number."""
+    number = 0xcbf29ce484222325
+    for byte in "\n".join(shared_structs(text)).encode():
+        number = (number ^ byte) * 0x100000001b3 % 2 ** 64
+    return f"{number:#018x}"
+
+
+def check_number(golden):
+    found = NUMBER.findall(PLUGIN_H.read_text())
+    wanted = number_of(golden)
+    if len(found) == 1 and found[0][1] == wanted:
+        return 0
+    print(f"what:  BURN_LAYOUT_TEXT of plugin.h is {[row[1] for row in found]}, the number of "
+          f"{GOLDEN.relative_to(ROOT)} {wanted}\n"
+          "why:   by it host and plugins see that their structs differ\n"
+          "fix:   raise the ABI's minor (docs/abi.md says how); ./dev golden writes the number")
+    return 1
+
+
+def write_golden(now):
+    text, n = NUMBER.subn(lambda m: m.group(1) + number_of(now) + m.group(3), PLUGIN_H.read_text())
+    if n != 1:
+        raise SystemExit(f"{PLUGIN_H.relative_to(ROOT)} has no line for BURN_LAYOUT_TEXT")
+    PLUGIN_H.write_text(text)
+    GOLDEN.write_text(now)
+    print(f"written: {GOLDEN.relative_to(ROOT)}, {now.count('struct ')} structs, "
+          f"{len(shared_structs(now))} lines of them in the number of {PLUGIN_H.name}")
+
+
 def compare(golden, now):
     return list(difflib.unified_diff(golden.splitlines(), now.splitlines(), "golden", "now",
                                      lineterm="", n=1))
@@ -144,12 +207,9 @@ def self_test(compiler):
     }
 
     def layout_of(text):
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "burn").mkdir()
-            head = ("#include <stdint.h>\n#define BURN_CALL\n"
-                    '#define API __attribute__((visibility("default")))\n')
-            pathlib.Path(folder, "burn", "s.h").write_text(head + text)
-            return print_layout(compiler, [], folder)
+        head = ("#include <stdint.h>\n#define BURN_CALL\n"
+                '#define API __attribute__((visibility("default")))\n')
+        return layout_of_texts(compiler, {"s.h": head + text})
 
     good = layout_of(before)
     wrong = [name for name, text in changes.items() if not compare(good, layout_of(text))]
@@ -170,8 +230,7 @@ def main():
         return self_test(args.cc)
     now = print_layout(args.cc, args.flag, str(ROOT / "abi"))
     if args.write:
-        GOLDEN.write_text(now)
-        print(f"written: {GOLDEN.relative_to(ROOT)}, {now.count('struct ')} structs")
+        write_golden(now)
         return 0
     if sys.maxsize < 2 ** 32:
         print("skipped: the golden text is that of 64-bit machines")
@@ -183,7 +242,7 @@ def main():
               "why:   plugins that were built earlier read these structs\n"
               "fix:   only append, and raise the ABI's minor (abi/burn/version.h); if that is what "
               "was done: ./dev golden")
-    return 1 if diff else 0
+    return 1 if check_number(GOLDEN.read_text()) or diff else 0
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ def exports(library):
     return {name for name in names if not TOOLS.match(name)}
 
 
-def declared():
+def declared(include=ROOT / "abi"):
     """Names of BURN_API functions, as the preprocessor sees them: op lists declare many at once."""
-    headers = sorted((ROOT / "abi/burn").glob("*.h"))
+    headers = sorted(pathlib.Path(include, "burn").glob("*.h"))
     text = "".join(f"#include <burn/{header.name}>\n" for header in headers)
-    plain = subprocess.run(["gcc", "-std=c11", "-E", "-P", "-I", str(ROOT / "abi"), "-"],
+    plain = subprocess.run(["gcc", "-std=c11", "-E", "-P", "-I", str(include), "-"],
                            input=text, check=True, capture_output=True, text=True).stdout
     api = r'__attribute__\(\(visibility\("default"\)\)\)'
     return set(re.findall(api + r"[^;{}()]*?\b(burn_\w+)\s*\(", plain)) - {QUERY}

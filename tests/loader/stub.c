@@ -273,6 +273,7 @@ DEFECT(row_stride, row_set.row_stride, 3)
 DEFECT(row_null, row_set.rows, NULL)
 DEFECT(row_many, row_set.n_rows, 0x7fffffffu)
 DEFECT(row_revision, rows[0].revision_min, 9)
+DEFECT(row_flags, rows[1].flags, BURN_ROW_DETERMINISTIC | 0x40000000u)
 DEFECT(row_foreign, row_set.backend, "other")
 DEFECT(row_no_backend, row_set.backend, NULL)
 DEFECT(set_size, row_set.struct_size, 0)
@@ -476,7 +477,7 @@ static const defect defects[] = {
     ROW(wrong_id),       ROW(null_id),       ROW(wrong_version), ROW(no_device),
     ROW(ext_device),     ROW(row_no_launch), ROW(row_no_name),   ROW(row_no_op),
     ROW(row_size),       ROW(row_stride),    ROW(row_null),      ROW(row_many),
-    ROW(row_revision),   ROW(row_foreign),   ROW(row_no_backend), ROW(set_size),
+    ROW(row_revision),   ROW(row_foreign), ROW(row_flags),   ROW(row_no_backend), ROW(set_size),
     ROW(slot_null),      ROW(slot_many),     ROW(slot_rank),     ROW(slot_tie),
     ROW(slot_align),     ROW(guard_operand), ROW(guard_null),    ROW(ext_op_id),
     ROW(ext_op_name),    ROW(ext_op_infer),  ROW(ext_op_roles),  ROW(ext_op_size),

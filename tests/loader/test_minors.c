@@ -110,6 +110,18 @@ static void b232_a_plugin_of_the_next_minor_runs(void **state)
     expect_runs("newer.so", "newer", "0.2");
 }
 
+/* Its sizes and its version are right. */
+static void a_plugin_with_swapped_fields_is_refused(void **state)
+{
+    (void)state;
+    world_err e;
+    world_library("swapped.so", "swapped.so");
+    world_manifest("swapped", "backend", "cpu", 1, "0.1");
+    burni_loader_forget();
+    assert_int_equal(burni_loader_open("swapped", NULL, world_err_init(&e)), BURN_E_ABI);
+    world_expect(e.err.text, "its structs are laid out differently: layout hash");
+}
+
 static int32_t compare(const burn_plugin *theirs, uint32_t minor, uint64_t ours)
 {
     static burni_entry e;
@@ -138,6 +150,17 @@ static void hashes_of_the_negotiated_minor_decide(void **state)
     assert_int_equal(compare(&p, 3, 33), BURN_OK);
     assert_int_equal(compare(&p, 3, 34), BURN_E_ABI);
     assert_int_equal(compare(&p, 2, 22), BURN_E_ABI);
+    /* The very first ones state sizes alone; nobody else may. */
+    p.magic.abi_newest = BURN_ABI_VERSION(0, 1);
+    p.magic.layout_hash = UINT64_C(0x3d8d48e03bc652e5);
+    assert_int_equal(compare(&p, 1, 11), BURN_OK);
+    assert_int_equal(compare(&p, 2, 22), BURN_E_ABI);
+    p.magic.layout_hash++;
+    assert_int_equal(compare(&p, 1, 11), BURN_E_ABI);
+    p.struct_size = (uint32_t)sizeof(p);
+    p.magic.layout_hash--;
+    p.layouts = NULL;
+    assert_int_equal(compare(&p, 1, 11), BURN_E_ABI);
     /* Garbage in the table is no address to read from. */
     p.struct_size = (uint32_t)sizeof(p);
     p.layouts = (const uint64_t *)(uintptr_t)3;
@@ -152,6 +175,7 @@ int main(void)
         LOADER_TEST(b232_a_plugin_of_the_first_minor_runs),
         LOADER_TEST(b232_a_plugin_of_this_minor_runs),
         LOADER_TEST(b232_a_plugin_of_the_next_minor_runs),
+        LOADER_TEST(a_plugin_with_swapped_fields_is_refused),
         LOADER_TEST(hashes_of_the_negotiated_minor_decide),
     };
     int failed = cmocka_run_group_tests_name("loader/minors", tests, NULL, NULL);
