@@ -6,7 +6,8 @@ usage: gates.py --library LIBBURN_CORE
 Each patch is what a careless change would do: a field inserted, moved, retyped or dropped, a number
 given to something else, an entry's arguments changed, a function gone. The layout check sees the
 first kinds, the lists of symbols the last: copies of headers and libraries are read, as the tests
-read the real ones. A patch that changes nothing binary (a comment, a line) stays green. To add one: a row in PATCHES or FUNCTIONS.
+read the real ones. A patch that changes nothing binary (a comment, a line) stays green. To
+add one: a row in PATCHES or FUNCTIONS.
 """
 import argparse
 import contextlib

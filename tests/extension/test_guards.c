@@ -115,16 +115,16 @@ static void in_comparison(const char *id, char *text, size_t cap)
 }
 
 static const expectation table[] = {
-    {"samples_past", at_load, "samples of samples_past.op wrote 48 bytes past the end of burn_samp"},
+    {"samples_past", at_load, "samples of samples_past.op wrote 48 bytes past the end of burn_sam"},
     {"infer_past", at_call, "infer of infer_past.op wrote 24 bytes past the end of its outputs' m"},
-    {"infer_err_past", at_call, "infer of infer_err_past.op wrote 8 bytes past the end of burn_err"},
+    {"infer_err_past", at_call, "infer of infer_err_past.op wrote 8 bytes past the end of burn_er"},
     {"view_past", at_call, "view of view_past.op wrote 16 bytes past the end of out_strides"},
     {"view_offset_past", at_call, "view_offset_past.op wrote 40 bytes past the end of out_offset"},
     {"view_err_past", at_call, "view of view_err_past.op wrote 12 bytes past the end of burn_err"},
-    {"decompose_past", at_call, "decompose of decompose_past.op wrote 32 bytes past the end of its"},
-    {"vjp_past", in_backward, "vjp of vjp_past.op wrote 8 bytes past the end of its list of values"},
-    {"eval_past", in_comparison, "eval of eval_past.op wrote 24 bytes past the end of the elements"},
-    {"eval_outputs_past", in_comparison, "eval_outputs_past.op wrote 56 bytes past the end of its o"},
+    {"decompose_past", at_call, "decompose of decompose_past.op wrote 32 bytes past the end of it"},
+    {"vjp_past", in_backward, "vjp of vjp_past.op wrote 8 bytes past the end of its list of value"},
+    {"eval_past", in_comparison, "eval of eval_past.op wrote 24 bytes past the end of the element"},
+    {"eval_outputs_past", in_comparison, "eval_outputs_past.op wrote 56 bytes past the end of its"},
     {"eval_err_past", in_comparison, "eval_err_past.op wrote 16 bytes past the end of burn_err"},
 };
 
