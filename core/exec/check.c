@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "exec/check_bounds.h"
 #include "exec/dry.h"
 #include "loader/loader.h"
 
@@ -21,7 +22,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Atomic uint64_t counts[4];
+/* Beside BURNI_CHECKS: no bit of a thread, but of how its streams launch. */
+#define BOUNDS (UINT32_C(1) << 31)
+
+static _Atomic uint64_t counts[BURNI_COUNTS];
 static _Atomic int finished;
 static _Atomic int option_known; /* the environment has no more to say */
 
@@ -45,9 +49,12 @@ static int32_t parse(const char *value, uint32_t *bits, burn_err *err)
             *bits |= BURNI_WATCH_NAN;
         } else if (n == 7 && memcmp(at, "compare", n) == 0) {
             *bits |= BURNI_WATCH_COMPARE;
+        } else if (n == 6 && memcmp(at, "bounds", n) == 0) {
+            *bits |= BOUNDS;
         } else {
             return burni_fail(err, BURN_E_INVALID,
-                              "BURN_CHECK=\"%.32s\": expected nan, compare, nan,compare or off",
+                              "BURN_CHECK=\"%.32s\": expected nan, compare, bounds, several of "
+                              "them with commas between, or off",
                               value);
         }
         if (at[n] == '\0') {
@@ -64,8 +71,9 @@ int32_t burni_check_set(burni_thread *thread, const char *value, burn_err *err)
     if (rc == BURN_OK) {
         atomic_store(&option_known, 1);
         atomic_fetch_and(&burni_watch_all, ~BURNI_CHECKS);
-        atomic_fetch_or(&burni_watch_all, bits);
-        thread->watch = (thread->watch & ~BURNI_CHECKS) | bits;
+        atomic_fetch_or(&burni_watch_all, bits & BURNI_CHECKS);
+        thread->watch = (thread->watch & ~BURNI_CHECKS) | (bits & BURNI_CHECKS);
+        burni_bounds_set(thread, (bits & BOUNDS) != 0);
     }
     return rc;
 }
@@ -81,7 +89,8 @@ int32_t burni_check_start(burn_err *err)
     uint32_t bits = 0;
     int32_t rc = parse(burni_loader_option("CHECK"), &bits, err);
     if (rc == BURN_OK && atomic_exchange(&option_known, 1) == 0) {
-        atomic_fetch_or(&burni_watch_all, bits);
+        atomic_fetch_or(&burni_watch_all, bits & BURNI_CHECKS);
+        burni_bounds_set(NULL, (bits & BOUNDS) != 0);
     }
     return rc;
 }
@@ -447,14 +456,26 @@ burni_check_counts burni_check_report(void)
 {
     burni_check_counts c = {
         atomic_load(&counts[BURNI_LOOKED_AT]), atomic_load(&counts[BURNI_COMPARED]),
-        atomic_load(&counts[BURNI_SKIPPED]), atomic_load(&counts[BURNI_WRONG])};
+        atomic_load(&counts[BURNI_SKIPPED]), atomic_load(&counts[BURNI_WRONG]),
+        atomic_load(&counts[BURNI_GUARDED]), atomic_load(&counts[BURNI_UNGUARDED])};
     return c;
 }
 
 void burni_check_finish(void)
 {
     burni_check_counts c = burni_check_report();
-    if (c.looked_at + c.compared + c.skipped == 0 || atomic_exchange(&finished, 1) != 0) {
+    int looked = c.looked_at + c.compared + c.skipped > 0;
+    int guarded = c.guarded + c.unguarded > 0;
+    if ((!looked && !guarded) || atomic_exchange(&finished, 1) != 0) {
+        return;
+    }
+    if (guarded) {
+        burni_log(BURN_LOG_INFO, "check",
+                  "%" PRIu64 " launches were within guard bytes, %" PRIu64 " could not be, %" PRIu64
+                  " wrong",
+                  c.guarded, c.unguarded, c.wrong);
+    }
+    if (!looked) {
         return;
     }
     burni_log(BURN_LOG_INFO, "check",

@@ -3,11 +3,11 @@
  * check.h - BURN_CHECK: looks at the results of calls and says which one is wrong.
  *
  * `nan`: a float output is not finite though all inputs were. `compare`: an output is not what the
- * definition's eval says. Either fails the outputs of that call, as a failing kernel would, so
- * only what depends on them fails. A call that is to be checked carries a note of its shapes to
- * where it runs, at once, as a record or in a group, and is looked at there; that is waited for: a
- * mode for looking, not for speed. Threads that do not check pay nothing. To add a check: a bit in
- * tensor.h, a name in check.c, a step in check_value.c. [any]
+ * definition's eval says. `bounds`: the kernel wrote elsewhere (check_bounds.h). Each fails the
+ * outputs of that call, as a failing kernel would, so only what depends on them fails. For values a
+ * call carries a note of its shapes to where it runs, at once, as a record or in a group, and is
+ * looked at there; that is waited for: a mode for looking, not for speed. Threads that do not check
+ * pay nothing. To add a check: a bit in tensor.h, a name in check.c, a step in check_value.c. [any]
  */
 #ifndef BURN_CORE_EXEC_CHECK_H
 #define BURN_CORE_EXEC_CHECK_H
@@ -26,7 +26,8 @@ static inline int burni_checks(const burni_thread *thread)
 int32_t burni_check_start(burn_err *err);
 /* What is wrong with BURN_CHECK, if anything. */
 int32_t burni_check_option(burn_err *err);
-/* "nan", "compare", both with a comma, "" or "off"; for this thread and those that start later. */
+/* "nan", "compare", "bounds", several with commas, or "off"; for this thread and those that start
+ * later. */
 int32_t burni_check_set(burni_thread *thread, const char *value, burn_err *err);
 
 /* What a launch of this call is to be checked by, with one reference; NULL: nothing is to be
@@ -65,12 +66,15 @@ burni_check *burni_check_begin(burni_emission *e);
 /* After it, with its code: fails the outputs when they are wrong, and gives the check up. */
 void burni_check_end(burni_check *check, burni_emission *e, int32_t rc);
 
-/* Calls so far: looked at for NaN, compared with eval, not comparable, wrong. */
+/* Calls so far: looked at for NaN, compared with eval, not comparable, wrong, launched within
+ * guards, and without where guards were asked for. */
 typedef struct burni_check_counts {
     uint64_t looked_at;
     uint64_t compared;
     uint64_t skipped;
     uint64_t wrong;
+    uint64_t guarded;
+    uint64_t unguarded;
 } burni_check_counts;
 burni_check_counts burni_check_report(void);
 /* Writes them to the log, once. */

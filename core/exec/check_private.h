@@ -67,7 +67,15 @@ void burni_check_blame_group(burni_stream *stream, const burni_launch *launch, c
                              const burn_eval_operand *expected, uint64_t position);
 
 /* Counts of the report. */
-typedef enum { BURNI_LOOKED_AT, BURNI_COMPARED, BURNI_SKIPPED, BURNI_WRONG } burni_check_count;
+typedef enum {
+    BURNI_LOOKED_AT,
+    BURNI_COMPARED,
+    BURNI_SKIPPED,
+    BURNI_WRONG,
+    BURNI_GUARDED,
+    BURNI_UNGUARDED,
+    BURNI_COUNTS
+} burni_check_count;
 void burni_check_add(burni_check_count which, uint64_t n);
 
 #endif /* BURN_CORE_EXEC_CHECK_PRIVATE_H */

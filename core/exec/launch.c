@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/tag.h"
 #include "exec/check.h"
+#include "exec/check_bounds.h"
 #include "exec/dry.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
@@ -365,6 +366,26 @@ static void publish(burni_stream *stream, const burni_launch *launch, uint64_t p
     }
 }
 
+/* Where somebody looks at it: measured, and with its operands guarded. */
+static int32_t launch_seen(burni_stream *stream, const burni_launch *launch,
+                           burn_operand *operands, const burn_operand *workspace,
+                           const burn_operand *fault, burn_err *err)
+{
+    uint32_t way = burni_stream_way(stream);
+    burni_bounds *bounds = NULL;
+    burn_operand extra[2] = {{.kind = BURN_ABSENT}, {.kind = BURN_ABSENT}};
+    if ((way & BURNI_WAY_GUARDED) != 0) {
+        extra[0] = fault != NULL ? *fault : extra[0];
+        extra[1] = workspace != NULL ? *workspace : extra[1];
+        fault = fault != NULL ? &extra[0] : NULL;
+        workspace = workspace != NULL ? &extra[1] : NULL;
+        bounds = burni_bounds_before(stream, &launch, &operands, &extra[0], &extra[1], 1);
+    }
+    int32_t rc = ((way & BURNI_WAY_MEASURED) != 0 ? launch_measured : launch_kernel)(
+        stream, launch, operands, workspace, fault, err);
+    return burni_bounds_after(bounds, rc, err);
+}
+
 /* What an asynchronous device needs around a launch: waits, the fault word, the signal. */
 static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_operand *operands,
                          const burn_operand *workspace, burn_err *err)
@@ -380,8 +401,8 @@ static int32_t run_async(burni_stream *stream, const burni_launch *launch, burn_
         rc = burni_fault_for_launch(stream, launch, &fault, &word, err);
     }
     if (rc == BURN_OK) {
-        int measured = (burni_stream_way(stream) & BURNI_WAY_MEASURED) != 0;
-        rc = (measured ? launch_measured : launch_kernel)(
+        int seen = (burni_stream_way(stream) & ~(uint32_t)BURNI_WAY_QUEUED) != 0;
+        rc = (seen ? launch_seen : launch_kernel)(
             stream, launch, operands, workspace, word.kind != BURN_ABSENT ? &word : NULL, err);
     }
     uint64_t point = 0;
@@ -442,11 +463,14 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
         rc = run_async(stream, launch, operands, workspace, err);
     } else {
         rc = __builtin_expect(way != 0, 0)
-                 ? launch_measured(stream, launch, operands, workspace, NULL, err)
+                 ? launch_seen(stream, launch, operands, workspace, NULL, err)
                  : launch_kernel(stream, launch, operands, workspace, NULL, err);
         if (rc == BURN_OK) {
             publish(stream, launch, 0);
         }
+    }
+    if (__builtin_expect((way & BURNI_WAY_GUARDED) != 0, 0)) {
+        burni_bounds_judge(stream, &launch, 1, rc);
     }
     if (__builtin_expect(rc != BURN_OK, 0)) {
         unbind(launch, operands);
@@ -667,12 +691,17 @@ static int32_t wait_for_many(burni_stream *stream, many *m, burn_err *err)
 static int32_t launch_kernels(burni_stream *stream, many *m, burn_err *err)
 {
     burn_call calls[BURNI_MANY];
+    int guarded = (burni_stream_way(stream) & BURNI_WAY_GUARDED) != 0;
+    burni_bounds *bounds = guarded ? burni_bounds_before(stream, m->launches, m->operands,
+                                                         m->words, NULL, m->n)
+                                   : NULL;
     for (uint32_t k = 0; k < m->n; k++) {
         fill_call(stream, m->launches[k], m->operands[k], &calls[k]);
         calls[k].fault = m->words[k].kind != BURN_ABSENT ? &m->words[k] : NULL;
     }
-    return burni_stream_said(stream, m->launches[0]->resolved->row->name,
-                             m->kernel->launch_many(calls, m->n, (uint32_t)sizeof(calls[0])), err);
+    int32_t rc = m->kernel->launch_many(calls, m->n, (uint32_t)sizeof(calls[0]));
+    rc = burni_stream_said(stream, m->launches[0]->resolved->row->name, rc, err);
+    return burni_bounds_after(bounds, rc, err);
 }
 
 static int32_t launch_bound_many(burni_stream *stream, many *m, burn_err *err)
@@ -694,6 +723,7 @@ static int32_t launch_bound_many(burni_stream *stream, many *m, burn_err *err)
         }
         burni_fault_unref(m->faults[k]);
     }
+    burni_bounds_judge(stream, m->launches, m->n, rc);
     return rc;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "exec/check_bounds.h"
 #include "exec/dry.h"
 #include "exec/fallback.h"
 #include "exec/fault.h"
@@ -95,6 +96,9 @@ burni_stream *burni_stream_open(burni_thread *thread, burni_device *device, burn
         s = make_stream(device, thread, err);
     }
     thread->streams[device->index] = s;
+    if (s != NULL) {
+        burni_bounds_stream(s);
+    }
     if (s != NULL && s->sequence != NULL) {
         s->sequence->home = thread;
     }

@@ -77,7 +77,8 @@ typedef struct burni_fault {
 enum {
     BURNI_WAY_QUEUED = 1,  /* waits before, a point behind */
     BURNI_WAY_MEASURED = 2, /* profile.h */
-    BURNI_WAY_DRY = 4       /* dry.h: nothing is launched */
+    BURNI_WAY_DRY = 4,      /* dry.h: nothing is launched */
+    BURNI_WAY_GUARDED = 8   /* check_bounds.h */
 };
 
 typedef struct burni_stream {
@@ -108,6 +109,7 @@ typedef struct burni_stream {
     struct burni_sequence *sequence; /* NULL until the first call that is not in window 1 */
     struct burni_plans *plans;       /* plan.h; NULL until there is one */
     struct burn_replay *recording;   /* recording.h: launches are kept to run again, or NULL */
+    burni_cause *outside; /* what the last kernel wrote outside of its outputs, or NULL */
     burni_cache cache;
     burni_resolver resolver; /* the owner's */
     burni_resolver others;   /* of whoever expands a record (fallback.h), under the lock */

@@ -394,6 +394,7 @@ int main(int argc, char **argv)
     if (status != 0) {
         return status;
     }
+    (void)burn_option_set("CHECK", "bounds", &err); /* whatever runs, also in other modes */
     int definitions = o.list || (o.device != NULL && strcmp(o.device, "eval") == 0);
     int32_t code =
         definitions ? conf_eval_runner(&runner, &err) : conf_device_runner(o.device, &runner, &err);

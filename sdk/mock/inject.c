@@ -33,6 +33,7 @@ int32_t mock_inject_read(mock_inject *inject, burn_err *err)
 {
     atomic_init(&inject->launches, 0);
     atomic_init(&inject->fail_launches, 0);
+    atomic_init(&inject->past_launches, 0);
     atomic_init(&inject->wrong_launches, 0);
     inject->yield = 1;
     int32_t code = mock_number_option("MOCK_DELAY_US", &inject->delay_us, err);
@@ -47,6 +48,9 @@ int32_t mock_inject_read(mock_inject *inject, burn_err *err)
     }
     if (code == BURN_OK) {
         code = read_launch("MOCK_FAIL_OP", &inject->fail_op, &inject->fail_at, err);
+    }
+    if (code == BURN_OK) {
+        code = read_launch("MOCK_PAST_OP", &inject->past_op, &inject->past_at, err);
     }
     return code == BURN_OK ? read_launch("MOCK_WRONG_OP", &inject->wrong_op, &inject->wrong_at, err)
                            : code;
@@ -107,10 +111,23 @@ int mock_inject_lost(const mock_item *item, uint32_t k, uint32_t n)
     return mock_queue_device(item->queue)->inject.lose_many != 0 && n > 1 && k + 1 == n;
 }
 
+/* As a loop that is rounded up would. */
+static void write_past(mock_inject *inject, mock_item *item)
+{
+    const mock_operand *out = mock_out(item);
+    if (item->op == inject->past_op && item->n_out > 0 &&
+        atomic_fetch_add(&inject->past_launches, 1) + 1 == inject->past_at) {
+        memset(mock_at(out, burn_dims_count(out->rank, out->dims)), 0, MOCK_PAST_BYTES);
+    }
+}
+
 void mock_inject_error(mock_item *item)
 {
     mock_inject *inject = &mock_queue_device(item->queue)->inject;
     const mock_operand *out = mock_out(item);
+    if (item->op != 0) {
+        write_past(inject, item);
+    }
     if (item->op == 0 || item->op != inject->wrong_op || item->n_out == 0 ||
         atomic_fetch_add(&inject->wrong_launches, 1) + 1 != inject->wrong_at ||
         burn_dims_count(out->rank, out->dims) == 0) {

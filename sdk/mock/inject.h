@@ -20,18 +20,24 @@ struct burn_backend_device;
 /* What option_place takes besides `memory`, for an error's text. */
 #define MOCK_INJECT_KEYS ", delay_us=<n>, yield=0 or 1 and lose_after=<n>"
 
+/* What a launch that writes behind its output writes there. */
+#define MOCK_PAST_BYTES 3
+
 /* Part of a device. Options are read when it is opened; 0 means never. */
 typedef struct mock_inject {
     uint64_t delay_us;   /* the worker sleeps before each item; 0: it may yield only */
     uint64_t yield;      /* 0: a worker that has no delay goes on at once */
     uint64_t fail_op;    /* the id of an op ... */
     uint64_t fail_at;    /* ... whose n-th launch fails */
+    uint64_t past_op;    /* the id of an op ... */
+    uint64_t past_at;    /* ... whose n-th launch writes behind its first output */
     uint64_t wrong_op;   /* the id of an op ... */
     uint64_t wrong_at;   /* ... whose n-th launch computes its first element wrongly */
     uint64_t lose_after; /* the device is lost at its n-th launch */
     uint64_t lose_many;  /* not 0: the last one of calls that are launched at once does nothing */
     atomic_uint_fast64_t launches;
     atomic_uint_fast64_t fail_launches;
+    atomic_uint_fast64_t past_launches;
     atomic_uint_fast64_t wrong_launches;
 } mock_inject;
 

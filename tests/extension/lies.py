@@ -35,9 +35,26 @@ CASES = {
     "takes_softmax": (("flex",), 1, ["FAIL softmax f32 step, sample 0",
                                      "as the step of a program"]),
     "takes_sum": (("flex",), 1, ["FAIL sum f32 step, sample 0", "rows of 33: as the step of a"]),
+    "bounds_before": (("flex",), 1, ["FAIL bounds_before.op f32 forward contiguous",
+                                     "FAIL bounds_before.op f32 replay",
+                                     "wrote 8 bytes before output z (f32[3], 12 bytes)"]),
+    "bounds_behind": (("flex",), 1, ["FAIL bounds_behind.op f32 forward contiguous",
+                                     "FAIL bounds_behind.op f32 replay",
+                                     "wrote 4 bytes behind output z (f32[3], 12 bytes)"]),
+    "bounds_rounded": (("flex",), 1, ["FAIL bounds_rounded.op f32 forward contiguous",
+                                      "wrote 52 bytes behind output z (f32[3], 12 bytes)"]),
+    "bounds_input_size": (("flex",), 1, ["FAIL sum f32 forward contiguous",
+                                         "wrote 1280 bytes behind output y (f32[5], 20 bytes)"]),
+    "bounds_operand": (("flex",), 1, ["FAIL bounds_operand.op f32 forward contiguous",
+                                      "wrote 4 bytes of input y (f32[3], 12 bytes)"]),
+    "bounds_short": (("flex",), 1, ["FAIL bounds_short.op f32 forward contiguous",
+                                    "element 2 is ", "nan"]),
+    "bounds_workspace": (("flex",), 1, ["wrote 8 bytes behind its workspace (64 bytes)"]),
 }
+# Also where calls wait, and where plans give places.
+WINDOWS = {"bounds_behind", "bounds_operand"}
 # Ops that a stub has a row for are not always its own.
-OPS = {"takes_softmax": "softmax", "takes_sum": "sum"}
+OPS = {"takes_softmax": "softmax", "takes_sum": "sum", "bounds_input_size": "sum"}
 
 
 def install(folder, name, stub):
@@ -77,6 +94,8 @@ def main():
         env = dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}")
         results = [try_case(tool, env, name, device)
                    for name, (devices, _, _) in CASES.items() for device in devices]
+        results += [try_case(tool, dict(env, BURN_WINDOW=window), name, "flex")
+                    for name in WINDOWS for window in ("1", "64", "auto")]
     print(f"{sum(results)} of {len(results)} as expected")
     return 0 if all(results) else 1
 

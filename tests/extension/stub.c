@@ -5,15 +5,15 @@
  * A test copies this library to <id>.so. The query finds that name, builds two ops that are right,
  * "<id>.first" and "<id>.op" (z = x + y), and applies the row of `defects` with the name; a name
  * without a row is a healthy extension. To add a defect: one small function or value, one row, and
- * one row of expectations in test_stubs.c.
+ * one row of expectations in test_stubs.c; further lists have files of their own (stub.h).
  */
 #ifndef _GNU_SOURCE
 #    define _GNU_SOURCE
 #endif
+#include "stub.h"
+
 #include "../loader/own_id.h"
 
-#include <burn_sdk/op.h>
-#include <burn_sdk/slots.h>
 #include <math.h>
 #include <signal.h>
 
@@ -151,6 +151,17 @@ static void build_rows(const char *backend, uint64_t op)
     plugin.row_sets = row_sets;
     plugin.n_row_sets = 1;
     plugin.row_set_stride = (uint32_t)sizeof(burn_row_set);
+}
+
+burn_op_def *stub_op(void)
+{
+    return &ops[1];
+}
+
+burn_row *stub_row(const char *backend, uint64_t op)
+{
+    build_rows(backend, op);
+    return &rows[0];
 }
 
 /* ---- what may be wrong ----------------------------------------------------------------------- */
@@ -860,16 +871,8 @@ static void launch_crash(void)
     rows[0].launch = launch_crashes;
 }
 
-typedef struct defect {
-    const char *name;
-    void (*apply)(void);
-} defect;
-
-#define ROW(name)                                                                                  \
-    {                                                                                              \
-#        name, name                                                                                \
-    }
-static const defect defects[] = {
+#define ROW(name) STUB_DEFECT(name)
+static const stub_defect defects[] = {
     ROW(role_flags),
     ROW(role_name),
     ROW(role_tie),
@@ -963,7 +966,19 @@ static const defect defects[] = {
     {"foreign_prefix", foreign_prefix},
     {"longer_prefix", longer_prefix},
     {"thief", thief},
+    {NULL, NULL},
 };
+
+static const stub_defect *const lists[] = {defects, stub_bounds_defects};
+
+static void apply(const stub_defect *list)
+{
+    for (; list->name != NULL; list++) {
+        if (strcmp(list->name, own_id) == 0) {
+            list->apply();
+        }
+    }
+}
 
 __attribute__((visibility("default"))) const burn_plugin *BURN_CALL
 burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *given, burn_err *err)
@@ -972,10 +987,8 @@ burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *g
     find_own_id(own_id, sizeof(own_id));
     BURN_INIT(&plugin, burn_plugin);
     build_ops();
-    for (size_t i = 0; i < BURN_COUNT(defects); i++) {
-        if (strcmp(defects[i].name, own_id) == 0) {
-            defects[i].apply();
-        }
+    for (size_t i = 0; i < BURN_COUNT(lists); i++) {
+        apply(lists[i]);
     }
     plugin.magic = magic;
     plugin.id = own_id;
