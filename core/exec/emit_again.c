@@ -47,6 +47,7 @@ struct burni_again {
     int64_t dims[MAX_OPERANDS][BURN_MAX_RANK]; /* as a row sees them */
     int64_t strides[MAX_OPERANDS][BURN_MAX_RANK];
     unsigned char attrs[BURN_MAX_ATTRS];
+    burni_ready ready; /* of calls with one output */
 };
 
 /* A head without the flags that say nothing of the call: a moved handle is no earlier call's. */
@@ -101,20 +102,19 @@ static inline int same_input(const remembered *r, const burn_tensor *t)
            ((t->flags & BURNI_CONTIGUOUS) != 0 || same_sizes(t->rank, t->strides, r->strides));
 }
 
-static int matches(const burni_again *a, const burni_stream *stream, const burni_op *op,
-                   const void *attrs, uint32_t attrs_size, burn_tensor *const *in, uint32_t n_in,
-                   uint32_t n_out, uint32_t math)
+static int matches(const burni_again *a, const burni_stream *stream, const burni_emission *e,
+                   uint32_t math)
 {
-    if (a == NULL || a->op != op || a->n_in != n_in || a->n_out != n_out || a->math != math ||
-        a->attrs_size != attrs_size ||
+    if (a == NULL || a->op != e->op || a->n_in != e->n_in || a->n_out != e->n_out ||
+        a->math != math || a->attrs_size != e->attrs_size ||
         a->rows_version != atomic_load_explicit(&stream->device->rows_version,
                                                 memory_order_relaxed) ||
-        (attrs_size > 0 && memcmp(a->attrs, attrs, attrs_size) != 0)) {
+        (e->attrs_size > 0 && memcmp(a->attrs, e->attrs, e->attrs_size) != 0)) {
         return 0;
     }
-    for (uint32_t i = 0; i < n_in; i++) {
-        if (!same_input(&a->shapes[i], in[i]) ||
-            (in[i] != NULL && in[i]->device->core != stream->device)) {
+    for (uint32_t i = 0; i < e->n_in; i++) {
+        const burn_tensor *t = e->in[i];
+        if (!same_input(&a->shapes[i], t) || (t != NULL && t->device->core != stream->device)) {
             return 0;
         }
     }
@@ -159,6 +159,9 @@ void burni_again_learn(burni_stream *stream, const burni_emission *e, const burn
     if (e->attrs_size > 0) {
         memcpy(a->attrs, e->attrs, e->attrs_size);
     }
+    if (a->n_out == 1) {
+        burni_ready_make(&a->ready, resolved, a->operands, a->n_in, a->attrs, a->attrs_size, math);
+    }
     for (uint32_t i = 0; i < n; i++) {
         const burn_tensor *t = i < e->n_in ? e->in[i] : e->out[i - e->n_in];
         remembered *r = &a->shapes[i];
@@ -186,6 +189,7 @@ void burni_again_forget(burni_stream *stream)
             stream->again[k] = NULL;
         }
     }
+    memset(stream->latest, 0, sizeof(stream->latest));
 }
 
 /* ---- calling --------------------------------------------------------------------------------- */
@@ -256,16 +260,10 @@ static burn_device *device_of(burn_tensor *const *in, uint32_t n_in)
     return NULL;
 }
 
-static int32_t launch(burni_stream *stream, burni_again *a, const burni_emission *e)
+/* `operands` are those that are remembered, or copies. */
+static inline void fill_operands(const burni_again *a, const burni_emission *e,
+                                 burn_operand *operands, burni_storage **storages)
 {
-    burn_operand copies[MAX_OPERANDS];
-    burni_storage *storages[MAX_OPERANDS];
-    uint32_t n = a->n_in + a->n_out;
-    int now = burni_launches_now(stream);
-    burn_operand *operands = now ? a->operands : copies;
-    for (uint32_t i = 0; i < n && !now; i++) {
-        copies[i] = a->operands[i];
-    }
     for (uint32_t i = 0; i < a->n_in; i++) {
         const burn_tensor *t = e->in[i];
         storages[i] = t != NULL ? t->storage : NULL;
@@ -278,6 +276,16 @@ static int32_t launch(burni_stream *stream, burni_again *a, const burni_emission
         storages[a->n_in + j] = e->out[j]->storage;
         operands[a->n_in + j].offset = 0;
     }
+}
+
+/* A launch that waits, or has something in its way. Apart, for its room on the stack. */
+__attribute__((noinline)) static int32_t append(burni_stream *stream, const burni_again *a,
+                                                const burni_emission *e, burn_err *refused)
+{
+    burn_operand copies[MAX_OPERANDS];
+    burni_storage *storages[MAX_OPERANDS];
+    memcpy(copies, a->operands, (a->n_in + a->n_out) * sizeof(copies[0]));
+    fill_operands(a, e, copies, storages);
     burni_launch launch = {.op = a->op,
                            .resolved = a->resolved,
                            .attrs = a->attrs_size > 0 ? a->attrs : NULL,
@@ -289,10 +297,29 @@ static int32_t launch(burni_stream *stream, burni_again *a, const burni_emission
                            .origin = e->thread->origin,
                            .remade = e->thread->remaking,
                            .form = a->form,
-                           .operands = operands,
+                           .operands = copies,
                            .storages = storages};
-    return now ? burni_launch_run_now(stream, &launch, operands)
-               : burni_stream_append(stream, &launch, NULL);
+    if (refused != NULL) {
+        return burni_launch_refused(stream, &launch, refused->code, refused);
+    }
+    return burni_launches_now(stream) ? burni_launch_run(stream, &launch, copies)
+                                      : burni_stream_append(stream, &launch, NULL);
+}
+
+/* Hands the launch over: at once where that can be. */
+static int32_t launch(burni_stream *stream, burni_again *a, const burni_emission *e)
+{
+    burni_storage *storages[MAX_OPERANDS];
+    burn_err err;
+    int how = BURNI_READY_NOT;
+    if (burni_launches_now(stream) && a->n_out == 1) {
+        fill_operands(a, e, a->operands, storages);
+        how = burni_launch_ready(stream, &a->ready, a->operands, storages, &err);
+        if (__builtin_expect(how == BURNI_READY_DONE, 1)) {
+            return BURN_OK;
+        }
+    }
+    return append(stream, a, e, how == BURNI_READY_ERROR ? &err : NULL);
 }
 
 static int follow(burni_stream *stream, const burni_again *a, const burni_emission *e)
@@ -305,6 +332,23 @@ static int follow(burni_stream *stream, const burni_again *a, const burni_emissi
     return burni_follow(stream, &form);
 }
 
+/* The call like this one, NULL if there was none. */
+static burni_again *recall(burni_stream *stream, const burni_emission *e)
+{
+    uint32_t math = e->op->pointwise ? 0 : e->thread->math;
+    burni_again **latest = &stream->latest[e->op->index % BURNI_LATEST];
+    if (__builtin_expect(matches(*latest, stream, e, math), 1)) {
+        return *latest;
+    }
+    burni_again *a =
+        stream->again[place_of(e->op, e->attrs, e->attrs_size, e->in, e->n_in)];
+    if (!matches(a, stream, e, math)) {
+        return NULL;
+    }
+    *latest = a;
+    return a;
+}
+
 int burni_emit_again(burni_emission *e)
 {
     burni_thread *thread = e->thread;
@@ -315,12 +359,8 @@ int burni_emit_again(burni_emission *e)
         return 0;
     }
     burni_stream *stream = burni_stream_get(thread, device->core, NULL);
-    uint32_t math = e->op->pointwise ? 0 : thread->math;
-    burni_again *a =
-        stream != NULL
-            ? stream->again[place_of(e->op, e->attrs, e->attrs_size, e->in, e->n_in)]
-            : NULL;
-    if (!matches(a, stream, e->op, e->attrs, e->attrs_size, e->in, e->n_in, e->n_out, math)) {
+    burni_again *a = stream != NULL ? recall(stream, e) : NULL;
+    if (a == NULL) {
         return 0;
     }
     int taped = tracked(thread, e->op, e->in, e->n_in);

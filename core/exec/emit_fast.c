@@ -170,8 +170,10 @@ __attribute__((noinline)) static int learn(burni_stream *stream, const burni_op 
     fast->grads = carriers(op, n_in) & ~mask;
     for (uint32_t i = 0; i <= n_in; i++) {
         fast->operands[i] = operands[i];
+        fast->operands[i].dims = &fast->extent;
         fast->sizes[i] = (uint8_t)burn_dtype_size(dtypes[i]);
     }
+    burni_ready_make(&fast->ready, r, fast->operands, n_in, NULL, 0, 0);
     return 1;
 }
 
@@ -292,13 +294,12 @@ static inline burni_fast *recall(burni_stream *stream, const burni_op *op,
     return learn(stream, op, in, n_in, lead, key) ? fast : NULL;
 }
 
-/* `operands` are copies of those that are remembered, or these themselves. */
+/* `operands` are those that are remembered, or copies. */
 static inline void fill_operands(const burni_fast *fast, burn_tensor *const *in, uint32_t n_in,
-                                 const int64_t *n, uint64_t (*immediates)[2],
-                                 burn_operand *operands, burni_storage **storages)
+                                 uint64_t (*immediates)[2], burn_operand *operands,
+                                 burni_storage **storages)
 {
     for (uint32_t i = 0; i < n_in; i++) {
-        operands[i].dims = n;
         storages[i] = NULL;
         if ((fast->immediates >> i & 1) != 0) {
             operands[i].data = immediates[i];
@@ -308,25 +309,24 @@ static inline void fill_operands(const burni_fast *fast, burn_tensor *const *in,
             operands[i].offset = (uint64_t)in[i]->offset * fast->sizes[i];
         }
     }
-    operands[n_in].dims = n;
     operands[n_in].offset = 0;
 }
 
-/* Hands the launch over. Apart, for its room on the stack. */
+/* A launch that waits, or has something in its way. Apart, for its room on the stack. */
 __attribute__((noinline)) static int32_t append(burni_stream *stream, const burni_op *op,
-                                                burni_fast *fast, burn_tensor *const *in,
-                                                uint32_t n_in, int64_t n,
-                                                uint64_t (*immediates)[2], const burn_tensor *t)
+                                                const burni_fast *fast, burn_tensor *const *in,
+                                                uint32_t n_in, uint64_t (*immediates)[2],
+                                                const burn_tensor *t, burn_err *refused)
 {
     const burni_thread *thread = burni_thread_current;
     burn_operand copies[BURNI_FAST_IN + 1];
     burni_storage *storages[BURNI_FAST_IN + 1];
-    int now = burni_launches_now(stream);
-    burn_operand *operands = now ? fast->operands : copies;
-    for (uint32_t i = 0; i <= n_in && !now; i++) {
+    int64_t n = t->numel;
+    for (uint32_t i = 0; i <= n_in; i++) {
         copies[i] = fast->operands[i];
+        copies[i].dims = &n;
     }
-    fill_operands(fast, in, n_in, &n, immediates, operands, storages);
+    fill_operands(fast, in, n_in, immediates, copies, storages);
     storages[n_in] = t->storage;
     burni_launch launch = {.op = op,
                            .resolved = fast->resolved,
@@ -337,10 +337,34 @@ __attribute__((noinline)) static int32_t append(burni_stream *stream, const burn
                            .remade = thread->remaking,
                            .form = fast->key,
                            .extent = n,
-                           .operands = operands,
+                           .operands = copies,
                            .storages = storages};
-    return now ? burni_launch_run_now(stream, &launch, operands)
-               : burni_stream_append(stream, &launch, NULL);
+    if (refused != NULL) {
+        return burni_launch_refused(stream, &launch, refused->code, refused);
+    }
+    return burni_launches_now(stream) ? burni_launch_run(stream, &launch, copies)
+                                      : burni_stream_append(stream, &launch, NULL);
+}
+
+/* Hands the launch over: at once where that can be. */
+static int32_t launch(burni_stream *stream, const burni_op *op, burni_fast *fast,
+                      burn_tensor *const *in, uint32_t n_in, uint64_t (*immediates)[2],
+                      const burn_tensor *t)
+{
+    burni_storage *storages[BURNI_FAST_IN + 1];
+    burn_err err;
+    int how = BURNI_READY_NOT;
+    if (burni_launches_now(stream)) {
+        fast->extent = t->numel;
+        fill_operands(fast, in, n_in, immediates, fast->operands, storages);
+        storages[n_in] = t->storage;
+        how = burni_launch_ready(stream, &fast->ready, fast->operands, storages, &err);
+        if (__builtin_expect(how == BURNI_READY_DONE, 1)) {
+            return BURN_OK;
+        }
+    }
+    return append(stream, op, fast, in, n_in, immediates, t,
+                  how == BURNI_READY_ERROR ? &err : NULL);
 }
 
 int burni_emit_dense(burni_thread *thread, const burni_op *op, burn_tensor *const *in,
@@ -391,7 +415,7 @@ int burni_emit_dense(burni_thread *thread, const burni_op *op, burn_tensor *cons
             return 1;
         }
     }
-    if (append(stream, op, fast, in, n_in, n, immediates, t) != BURN_OK) {
+    if (launch(stream, op, fast, in, n_in, immediates, t) != BURN_OK) {
         burn_release(t);
         return 0;
     }

@@ -227,10 +227,10 @@ static void undo_reuse(const burni_launch *launch, burni_storage *reused)
 }
 
 /* Points operands at memory. `offset` held the view's byte offset until now. */
-static void bind(const burni_launch *launch, burn_operand *operands)
+static inline void bind(burni_storage *const *storages, uint32_t n, burn_operand *operands)
 {
-    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
-        burni_storage *s = launch->storages[i];
+    for (uint32_t i = 0; i < n; i++) {
+        burni_storage *s = storages[i];
         if (s == NULL) {
             continue;
         }
@@ -241,11 +241,11 @@ static void bind(const burni_launch *launch, burn_operand *operands)
 }
 
 /* As before, for a decomposition that takes the kernel's place. */
-static void unbind(const burni_launch *launch, burn_operand *operands)
+static void unbind(burni_storage *const *storages, uint32_t n, burn_operand *operands)
 {
-    for (uint32_t i = 0; i < launch->n_in + launch->n_out; i++) {
-        if (launch->storages[i] != NULL) {
-            operands[i].offset -= launch->storages[i]->buffer_offset;
+    for (uint32_t i = 0; i < n; i++) {
+        if (storages[i] != NULL) {
+            operands[i].offset -= storages[i]->buffer_offset;
         }
     }
 }
@@ -430,10 +430,10 @@ static int32_t back_outputs(burni_stream *stream, const burni_launch *launch, bu
     return BURN_OK;
 }
 
-static burni_block *take_workspace(burni_stream *stream, const burni_launch *launch,
+static burni_block *take_workspace(burni_stream *stream, const burni_resolved *resolved,
                                    burn_operand *workspace, burn_err *err)
 {
-    uint64_t bytes = launch->resolved->workspace_bytes;
+    uint64_t bytes = resolved->workspace_bytes;
     burni_block *place = stream->cache.workspace;
     burni_block *scratch = place != NULL && place->bytes >= bytes
                                ? place
@@ -456,7 +456,7 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
     if (__builtin_expect(vars != 0, 0)) {
         burni_guard_enter(launch->storages, vars);
     }
-    bind(launch, operands);
+    bind(launch->storages, launch->n_in + launch->n_out, operands);
     int32_t rc;
     uint32_t way = burni_stream_way(stream);
     if ((way & BURNI_WAY_QUEUED) != 0) {
@@ -473,7 +473,7 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
         burni_bounds_judge(stream, &launch, 1, rc);
     }
     if (__builtin_expect(rc != BURN_OK, 0)) {
-        unbind(launch, operands);
+        unbind(launch->storages, launch->n_in + launch->n_out, operands);
     }
     if (__builtin_expect(vars != 0, 0)) {
         burni_guard_leave(launch->storages, vars);
@@ -481,8 +481,8 @@ static int32_t launch_bound(burni_stream *stream, const burni_launch *launch, ui
     return rc;
 }
 
-static int32_t refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
-                       burn_err *err)
+int32_t burni_launch_refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
+                             burn_err *err)
 {
     if (rc == BURN_E_UNSUPPORTED && (!launch->waited || burni_fallback_runs(stream))) {
         return rc;
@@ -535,7 +535,7 @@ static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_
     }
     int32_t rc = back_outputs(stream, launch, &err);
     if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
-        burni_block *scratch = take_workspace(stream, launch, &workspace, &err);
+        burni_block *scratch = take_workspace(stream, launch->resolved, &workspace, &err);
         rc = scratch != NULL ? BURN_OK : BURN_E_NO_MEMORY;
         if (scratch != NULL) {
             burni_pool_give(&stream->cache, scratch);
@@ -564,7 +564,7 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
     burni_storage *lender = reuse_by_position(launch);
     int32_t rc = back_outputs(stream, launch, err);
     if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
-        scratch = take_workspace(stream, launch, &workspace, err);
+        scratch = take_workspace(stream, launch->resolved, &workspace, err);
         rc = scratch != NULL ? BURN_OK : BURN_E_NO_MEMORY;
     }
     int backed = rc == BURN_OK;
@@ -612,7 +612,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     burn_operand workspace;
     burni_block *scratch = NULL;
     if (launch->resolved->workspace_bytes > 0) {
-        scratch = take_workspace(stream, launch, &workspace, &err);
+        scratch = take_workspace(stream, launch->resolved, &workspace, &err);
         if (scratch == NULL) {
             undo_reuse(launch, reused);
             (void)fail_launch(stream, launch, &err);
@@ -627,7 +627,7 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     stream->n_launched++;
     if (__builtin_expect(rc != BURN_OK, 0)) {
         undo_reuse(launch, reused);
-        return refused(stream, launch, rc, &err);
+        return burni_launch_refused(stream, launch, rc, &err);
     }
     return BURN_OK;
 }
@@ -745,13 +745,13 @@ void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
     begin_error(&err);
     burni_guard_enter_all(m.vars, m.n_vars);
     for (uint32_t k = 0; k < m.n; k++) {
-        bind(m.launches[k], m.operands[k]);
+        bind(m.launches[k]->storages, m.launches[k]->n_in + m.launches[k]->n_out, m.operands[k]);
     }
     int32_t rc = launch_bound_many(stream, &m, &err);
     burni_guard_leave_all(m.vars, m.n_vars);
     stream->n_launched++;
     for (uint32_t k = 0; k < m.n && rc != BURN_OK; k++) {
-        unbind(m.launches[k], m.operands[k]);
+        unbind(m.launches[k]->storages, m.launches[k]->n_in + m.launches[k]->n_out, m.operands[k]);
         if (m.done) {
             err.code = rc;
             (void)fail_launch(stream, m.launches[k], &err);
@@ -761,20 +761,21 @@ void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
     }
 }
 
+/* ---- the short way --------------------------------------------------------------------------- */
+
 /*
- * The short way, for the many small calls of a program that waits for nothing: a device that has
- * finished when the kernel returns, nothing that waits, one output of its own, inputs that are fine
- * and nobody's variables. 0: the long way is needed, and nothing was done.
+ * For the many small calls of a program that waits for nothing: a device that has finished when the
+ * kernel returns, nothing that waits, one output of its own, inputs that are fine and nobody's
+ * variables. 0: the long way is needed, and nothing was done.
  */
-static int is_short(const burni_stream *stream, const burni_launch *launch)
+static inline int is_clear(const burni_stream *stream, burni_storage *const *storages,
+                           uint32_t n_in)
 {
-    uint32_t n_in = launch->n_in;
-    if (burni_stream_way(stream) != 0 || launch->n_out != 1 || launch->storages[n_in] == NULL ||
-        (launch->moved | launch->dying | launch->overwrite) != 0 || launch->check != NULL) {
+    if (burni_stream_way(stream) != 0) {
         return 0;
     }
     for (uint32_t i = 0; i < n_in; i++) {
-        const burni_storage *s = launch->storages[i];
+        const burni_storage *s = storages[i];
         if (s == NULL) {
             continue;
         }
@@ -783,37 +784,39 @@ static int is_short(const burni_stream *stream, const burni_launch *launch)
             return 0;
         }
     }
-    return !burni_is_var(launch->storages[n_in]) && launch->storages[n_in]->block == NULL;
+    return 1;
 }
 
-static int32_t run_short(burni_stream *stream, const burni_launch *launch, burn_operand *operands)
+/* Launches and publishes. The answer of the kernel, with the reason in `err`, or `no_memory`:
+ * nothing was done. */
+static inline int32_t run_clear(burni_stream *stream, const burni_resolved *resolved,
+                                burn_call *call, burn_operand *operands,
+                                burni_storage *const *storages, int *no_memory, burn_err *err)
 {
-    burni_storage *out = launch->storages[launch->n_in];
-    burn_err err;
+    burni_storage *out = storages[call->n_in];
     burn_operand workspace;
     burni_block *scratch = NULL;
     int fits = burni_storage_back(stream, out, NULL) == BURN_OK;
-    if (fits && launch->resolved->workspace_bytes > 0) {
-        scratch = take_workspace(stream, launch, &workspace, NULL);
+    if (fits && resolved->workspace_bytes > 0) {
+        scratch = take_workspace(stream, resolved, &workspace, NULL);
         fits = scratch != NULL;
     }
+    *no_memory = !fits;
     if (__builtin_expect(!fits, 0)) {
-        return burni_launch_run(stream, launch, operands); /* which asks again, and says why */
+        return BURN_E_NO_MEMORY;
     }
-    bind(launch, operands);
-    begin_error(&err);
-    burn_call call;
-    fill_call(stream, launch, operands, &call);
-    call.workspace = scratch != NULL ? &workspace : NULL;
-    const burn_row *row = launch->resolved->row;
-    int32_t rc = burni_stream_said(stream, row->name, row->launch(&call), &err);
+    bind(storages, call->n_in + 1, operands);
+    call->workspace = scratch != NULL ? &workspace : NULL;
+    int32_t rc = resolved->row->launch(call);
     if (scratch != NULL) {
         burni_pool_give(&stream->cache, scratch);
     }
     stream->n_launched++;
     if (__builtin_expect(rc != BURN_OK, 0)) {
-        unbind(launch, operands);
-        return refused(stream, launch, rc, &err);
+        begin_error(err);
+        rc = burni_stream_said(stream, resolved->row->name, rc, err);
+        unbind(storages, call->n_in + 1, operands);
+        return rc;
     }
     atomic_store_explicit(&out->writer, stream, memory_order_relaxed);
     atomic_store_explicit(&out->state, BURNI_SUBMITTED, memory_order_release);
@@ -823,6 +826,58 @@ static int32_t run_short(burni_stream *stream, const burni_launch *launch, burn_
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands)
 {
-    return is_short(stream, launch) ? run_short(stream, launch, operands)
-                                    : burni_launch_run(stream, launch, operands);
+    const burni_storage *out = launch->storages[launch->n_in];
+    int no_memory = 0;
+    burn_err err;
+    burn_call call;
+    if (launch->n_out != 1 || out == NULL || burni_is_var(out) || out->block != NULL ||
+        (launch->moved | launch->dying | launch->overwrite) != 0 || launch->check != NULL ||
+        !is_clear(stream, launch->storages, launch->n_in)) {
+        return burni_launch_run(stream, launch, operands);
+    }
+    fill_call(stream, launch, operands, &call);
+    int32_t rc = run_clear(stream, launch->resolved, &call, operands, launch->storages, &no_memory,
+                           &err);
+    if (__builtin_expect(rc == BURN_OK, 1)) {
+        return BURN_OK;
+    }
+    return no_memory ? burni_launch_run(stream, launch, operands) /* asks again, and says why */
+                     : burni_launch_refused(stream, launch, rc, &err);
+}
+
+void burni_ready_make(burni_ready *ready, const burni_resolved *resolved, burn_operand *operands,
+                      uint32_t n_in, const void *attrs, uint32_t attrs_size, uint32_t math)
+{
+    burn_call *call = &ready->call;
+    memset(call, 0, sizeof(*call));
+    ready->resolved = resolved;
+    call->struct_size = sizeof(*call);
+    call->operand_stride = sizeof(burn_operand);
+    call->n_in = n_in;
+    call->n_out = 1;
+    call->flags = math;
+    call->state = resolved->state;
+    call->operands = operands;
+    call->attrs = attrs_size > 0 ? attrs : NULL;
+    call->attrs_size = attrs_size;
+    call->attrs_revision = attrs_size > 0 ? 1 : 0;
+}
+
+int burni_launch_ready(burni_stream *stream, burni_ready *ready, burn_operand *operands,
+                       burni_storage *const *storages, burn_err *err)
+{
+    burn_call *call = &ready->call;
+    int no_memory = 0;
+    if (!is_clear(stream, storages, call->n_in)) {
+        return BURNI_READY_NOT;
+    }
+    call->queue = stream->queue;
+    call->tag = burni_thread_current->tag;
+    call->err = &stream->sink.err;
+    int32_t rc = run_clear(stream, ready->resolved, call, operands, storages, &no_memory, err);
+    if (__builtin_expect(rc == BURN_OK, 1)) {
+        return BURNI_READY_DONE;
+    }
+    err->code = rc;
+    return no_memory ? BURNI_READY_NOT : BURNI_READY_ERROR;
 }

@@ -34,8 +34,28 @@ void burni_launch_many(burni_stream *stream, const burn_many_kernel *kernel,
 /* The same for a call that runs at once: by a short way where nothing can be in its way. */
 int32_t burni_launch_run_now(burni_stream *stream, const burni_launch *launch,
                              burn_operand *operands);
-/* 1: a call of the thread runs at once, so what describes it need not be copied: it goes to
- * burni_launch_run_now, else to burni_stream_append. */
+
+/* `operands` and `attrs` stay: inputs, and one output. */
+void burni_ready_make(burni_ready *ready, const burni_resolved *resolved, burn_operand *operands,
+                      uint32_t n_in, const void *attrs, uint32_t attrs_size, uint32_t math);
+
+enum {
+    BURNI_READY_DONE, /* launched */
+    BURNI_READY_NOT,  /* something is in its way, and nothing was done: it has to be described */
+    BURNI_READY_ERROR /* the kernel did not do it: burni_launch_refused, with the description */
+};
+
+/*
+ * Runs the call of which `operands` are ready but for what `storages` say, by the short way only;
+ * the output's is new. On an error, the code and the reason are in `err`.
+ */
+int burni_launch_ready(burni_stream *stream, burni_ready *ready, burn_operand *operands,
+                       burni_storage *const *storages, burn_err *err);
+/* What burni_launch_run does when a kernel answers with an error. */
+int32_t burni_launch_refused(burni_stream *stream, const burni_launch *launch, int32_t rc,
+                             burn_err *err);
+
+/* 1: a call of the thread runs at once: see burni_launch_ready. */
 static inline int burni_launches_now(const burni_stream *stream)
 {
     return stream->window == 1 && stream->recording == NULL;

@@ -42,8 +42,16 @@ enum { BURNI_TUNED = 1, BURNI_TUNED_AT_ROOF = 2 };
 /* How many answers are kept per op; the older half goes when there are more. */
 #define BURNI_MAX_RESOLVED 64
 
+/* What a row is handed by calls that differ in their memory alone, ready but for this, the queue
+ * and the tag: see burni_launch_ready. The owner of a stream keeps one for each kind of call that
+ * it makes often. */
+typedef struct burni_ready {
+    burn_call call;
+    const burni_resolved *resolved;
+} burni_ready;
+
 /* The short way of pointwise ops (emit_fast.c): per op, the last key of dtypes and kinds, and what
- * follows from it. Operands are as a row will see them, but for dims and memory. */
+ * follows from it. Operands are as a row will see them, but for memory; `extent` is their size. */
 #define BURNI_FAST_IN 3
 typedef struct burni_fast {
     uint64_t key;
@@ -52,7 +60,9 @@ typedef struct burni_fast {
     uint32_t tapes;      /* a tracked call may be recorded the short way, too */
     uint32_t grads;      /* bit i: a call is recorded when input i is tracked */
     uint8_t sizes[BURNI_FAST_IN + 1]; /* bytes of an element */
+    int64_t extent;
     burn_operand operands[BURNI_FAST_IN + 1];
+    burni_ready ready;
 } burni_fast;
 
 typedef struct burni_resolver {

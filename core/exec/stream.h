@@ -51,6 +51,7 @@ typedef struct burni_launch {
 typedef struct burni_record burni_record; /* record.h */
 #define BURNI_RECORD_CLASSES 2
 #define BURNI_AGAIN          128  /* calls that can be made again the short way */
+#define BURNI_LATEST         64
 #define BURNI_SPENT_SETS     512  /* of records that ran, kept for the next time round */
 #define BURNI_SPENT_WAYS     4
 
@@ -102,6 +103,7 @@ typedef struct burni_stream {
     burni_record *records[BURNI_MAX_WINDOW];
     burni_record *free_records[BURNI_RECORD_CLASSES];
     struct burni_again *again[BURNI_AGAIN]; /* emit_again.c */
+    struct burni_again *latest[BURNI_LATEST]; /* of these, by op: most loops repeat one */
     burni_record *spent[BURNI_SPENT_SETS * BURNI_SPENT_WAYS]; /* by their chain; record.c */
     burni_record *expected; /* what the next call was the last time (follow.c), or NULL */
     burni_record *first;    /* the first one of the last sequence, or NULL */
