@@ -52,24 +52,24 @@ void conf_check_same_operand(conf_report *report, conf_runner *runner, conf_case
         return; /* such values do not fit this operand */
     }
     for (uint32_t i = 0; i < c->n_in; i++) {
-        in[i] = i == second ? in[first] : conf_make_in(runner, &shared.in[i], CONF_CONTIGUOUS);
+        in[i] = i == second ? in[first] : conf_make_in(runner, &shared.in[i], c->layout, i);
     }
     (void)runner->builder.emit(runner->builder.ctx, c->def->id, c->sample.attrs,
                                c->sample.attrs_size, in, c->n_in, results, c->n_out);
     for (uint32_t j = 0; j < c->n_out; j++) {
         int32_t code = runner->read(runner, results[j], c->arena, &got[j], &err);
         if (code != BURN_OK) {
-            conf_failed(report, c, "same operand", "", code, err.text);
+            conf_failed(report, c, "same operand", conf_layout_detail(c), code, err.text);
             return;
         }
         if (!conf_compare(&got[j], &shared.out[j], c->sample.tolerance, text, sizeof(text))) {
-            conf_result(report, c, "same operand", "", CONF_FAIL, "%s is %s: output %u %s",
+            conf_result(report, c, "same operand", conf_layout_detail(c), CONF_FAIL, "%s is %s: output %u %s",
                         conf_role_in(c->def, first)->name, conf_role_in(c->def, second)->name,
                         (unsigned)j, text);
             return;
         }
     }
-    conf_result(report, c, "same operand", "", CONF_PASS, "%s is %s",
+    conf_result(report, c, "same operand", conf_layout_detail(c), CONF_PASS, "%s is %s",
                 conf_role_in(c->def, first)->name, conf_role_in(c->def, second)->name);
 }
 
@@ -82,7 +82,7 @@ static int32_t run_moved(conf_runner *runner, const conf_case *c, int with_twins
     burn_value *in[CONF_MAX_IN] = {NULL};
     burn_value *results[CONF_MAX_OUT] = {NULL};
     for (uint32_t i = 0; i < c->n_in; i++) {
-        in[i] = conf_make_in(runner, &c->in[i], CONF_CONTIGUOUS);
+        in[i] = conf_make_in(runner, &c->in[i], c->layout, i);
         if (c->in[i].meta.kind == BURN_TENSOR) {
             in[i] = runner->move(runner, in[i], with_twins ? &twins[i] : NULL);
         }
@@ -110,7 +110,7 @@ static int twins_are_whole(conf_report *report, conf_runner *runner, const conf_
         }
         int32_t code = runner->read(runner, twins[i], c->arena, &now, &err);
         if (code != BURN_OK || !conf_same_bits(c->arena, &now, &c->in[i])) {
-            conf_result(report, c, "moved", "", CONF_FAIL,
+            conf_result(report, c, "moved", conf_layout_detail(c), CONF_FAIL,
                         "%s was moved while another handle held it, and has changed%s%s",
                         conf_role_in(c->def, i)->name, code != BURN_OK ? ": " : "",
                         code != BURN_OK ? err.text : "");
@@ -130,7 +130,7 @@ void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c)
     if (runner->move == NULL || c->def->effect == BURN_EFFECT_STATE) {
         return;
     }
-    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, plain, &err);
+    int32_t code = conf_run(runner, c, plain, &err);
     if (code == BURN_OK) {
         code = run_moved(runner, c, 0, twins, alone, &err);
     }
@@ -138,18 +138,18 @@ void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c)
         code = run_moved(runner, c, 1, twins, shared, &err);
     }
     if (code != BURN_OK) {
-        conf_failed(report, c, "moved", "", code, err.text);
+        conf_failed(report, c, "moved", conf_layout_detail(c), code, err.text);
         return;
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
         if (!conf_same_bits(c->arena, &plain[j], &alone[j]) ||
             !conf_same_bits(c->arena, &plain[j], &shared[j])) {
-            conf_result(report, c, "moved", "", CONF_FAIL,
+            conf_result(report, c, "moved", conf_layout_detail(c), CONF_FAIL,
                         "output %u has other bits when the operands are moved", (unsigned)j);
             return;
         }
     }
     if (twins_are_whole(report, runner, c, twins)) {
-        conf_result(report, c, "moved", "", CONF_PASS, "%s", "");
+        conf_result(report, c, "moved", conf_layout_detail(c), CONF_PASS, "%s", "");
     }
 }

@@ -22,6 +22,14 @@ const burn_role *conf_role_out(const burn_op_def *def, uint32_t j)
     return (const burn_role *)(const void *)(base + (size_t)(def->n_in + index) * def->role_stride);
 }
 
+uint32_t conf_dim_attr(const burn_op_def *def, uint32_t a, uint32_t k)
+{
+    const char *rows = (const char *)def->attrs;
+    const burn_attr *attr = (const burn_attr *)(const void *)(rows + (size_t)a * def->attr_stride);
+    uint32_t n = attr->type == BURN_ATTR_I64_LIST ? BURN_MAX_RANK : attr->type == BURN_ATTR_I64;
+    return attr->klass == BURN_ATTR_DIM && k < n ? attr->offset + k * (uint32_t)sizeof(int64_t) : 0;
+}
+
 static uint32_t count_bits(uint64_t set)
 {
     uint32_t n = 0;

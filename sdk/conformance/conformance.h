@@ -65,6 +65,9 @@ const char *conf_meta_text(char *out, size_t size, const burn_meta *meta);
 
 /* ---- fill.c -------------------------------------------------------------------------------- */
 
+/* From CONF_LARGE elements on, numbers repeat after CONF_TILE of them: a prime. */
+enum { CONF_LARGE = 32768, CONF_TILE = 4099 };
+
 /* Fills a value (meta set, elements allocated) as a sample's operand says. */
 void conf_fill(conf_value *value, const burn_sample_operand *how, uint64_t seed,
                uint64_t counter);
@@ -88,7 +91,8 @@ typedef struct conf_case {
     uint32_t variant; /* which dtypes */
     uint8_t dtype;    /* the one that the report names */
     uint8_t support;  /* BURN_SUPPORT_* */
-    uint8_t zero[2];
+    uint8_t layout;   /* CONF_*: of the inputs, wherever a check makes them */
+    uint8_t zero;
     uint64_t seed;
     uint32_t n_in;
     uint32_t n_out;
@@ -100,6 +104,8 @@ typedef struct conf_case {
 /* The role of input i and of output j: the last one serves all further ones of a variadic op. */
 const burn_role *conf_role_in(const burn_op_def *def, uint32_t i);
 const burn_role *conf_role_out(const burn_op_def *def, uint32_t j);
+/* Where attribute a has its k-th size of the result (BURN_ATTR_DIM); 0: it has none. */
+uint32_t conf_dim_attr(const burn_op_def *def, uint32_t a, uint32_t k);
 /* How many variants of dtypes a sample has. */
 uint32_t conf_variants(const burn_op_def *def, const burn_sample *sample);
 /* Sets dtypes and label of variant `variant`; fills nothing. */
@@ -131,8 +137,9 @@ const burn_op_def *conf_named(const char *name);
 
 /* ---- runners -------------------------------------------------------------------------------- */
 
+/* Mixed: another layout for each operand. */
 enum { CONF_CONTIGUOUS = 0, CONF_TRANSPOSED = 1, CONF_SLICED = 2, CONF_NEGATIVE = 3,
-       CONF_STRIDE0 = 4, CONF_LAYOUTS = 5 };
+       CONF_MIXED = 4, CONF_STRIDE0 = 5, CONF_LAYOUTS = 6 };
 extern const char *const conf_layout_names[CONF_LAYOUTS];
 
 /* What runs ops. `builder` makes them; values live until `reset`. */
@@ -160,8 +167,9 @@ struct conf_runner {
     /* The value, handed over to the next op that takes it; `twin` (may be NULL) gets another handle
      * of the same storage. Optional. */
     burn_value *(*move)(conf_runner *runner, burn_value *value, burn_value **twin);
-    /* Runs an op that overwrites variables; out[j] are their new values. */
-    int32_t (*update)(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err);
+    /* Runs an op that overwrites variables that many times; out[j] are their new values. */
+    int32_t (*update)(conf_runner *runner, const conf_case *c, uint32_t times, conf_value *out,
+                      burn_err *err);
     /*
      * The updates of CONF_TOGETHER cases in one go: out[k] are the new values of case k, codes[k]
      * says how reading them ended. The first operand of case `bad` that is no variable fails on the
@@ -183,14 +191,17 @@ struct conf_runner {
 int32_t conf_eval_runner(conf_runner *out, burn_err *err);
 int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err);
 
-/* Runs the case's op on a runner, inputs in that layout; outputs are read into out. */
-int32_t conf_run(conf_runner *runner, const conf_case *c, uint32_t layout, conf_value *out,
-                 burn_err *err);
-/* 1 when some input of the case can have that layout. */
+/* Runs the case's op on a runner, inputs in the case's layout; outputs are read into out. */
+int32_t conf_run(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err);
+/* 1 when some input of the case can have that layout; for MIXED, when two inputs then differ. */
 int conf_layout_applies(const conf_case *c, uint32_t layout);
+/* The layout's name, "" for a contiguous case: what a check says behind its name. */
+const char *conf_layout_detail(const conf_case *c);
 /* Inputs as they are in that layout: stride 0 repeats elements along the first axis. */
 void conf_layout_values(conf_case *c, uint32_t layout);
-burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t layout);
+/* A value as operand `i` has it in that layout. */
+burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t layout,
+                         uint32_t i);
 
 /* Sets wanted inputs and cotangents of outputs; 1 when there is something to differentiate. */
 int conf_gradient_prepare(conf_case *c, uint8_t *wanted, conf_value *cotangents);
@@ -207,7 +218,7 @@ void conf_crash_case(const conf_report *report, const conf_case *c, const char *
 
 /* Uses the case's def only. */
 void conf_check_definition(conf_report *report, conf_case *c);
-void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, uint32_t layout);
+void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_replay(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c);
@@ -222,16 +233,25 @@ void conf_check_together(conf_report *report, conf_runner *runner, conf_case *c)
 void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c);
 /* The same op at other sizes, and with special values. */
 void conf_check_sweep(conf_report *report, conf_runner *runner, conf_case *c);
+/* The distinct sizes above 1 of the case's operands, at most BURN_MAX_RANK; how many. */
+uint32_t conf_distinct_sizes(const conf_case *c, int64_t *out);
+/* What the op's own estimate says of the case's work; 0 without one. Sets out: what infer says. */
+int32_t conf_work(const conf_case *c, burn_meta *out, double *flops);
 /* The first size above 1 of the case's operands, or 0; each size `from` becomes `to`. */
 int64_t conf_first_size(const conf_case *c);
 void conf_resize(conf_case *c, int64_t from, int64_t to);
 /* The first sample of an op that can succeed; UINT32_MAX when there is none. */
 uint32_t conf_first_good_sample(const burn_op_def *def);
+/* The one of them that says most: many operands with many dims, a gradient, not large. */
+uint32_t conf_main_sample(const burn_op_def *def);
 
-/* ---- modes.c, claims.c: checks of a whole device --------------------------------------------- */
+/* ---- bits.c, modes.c, claims.c: checks of a whole device --------------------------------------------- */
 
-/* Writes one line about the bits of a case's results. */
-void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c);
+/* Lines about the bits of a case's results: alone, in a chain, of its gradients, and, for one case
+ * of each op, at sizes that are shared out. */
+void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c, int smoke);
+/* The line behind all others: how many cases there were. */
+void conf_end_bits(FILE *file, uint64_t n_cases);
 /* Runs the program again in other modes and compares those lines. */
 void conf_check_modes(conf_report *report, int argc, char **argv);
 /* Every native claim must have been tried by a forward check. */
@@ -252,6 +272,7 @@ struct conf_report {
     uint64_t n_skipped;
     uint64_t seed;
     uint64_t digest; /* of the bits of all forward results */
+    uint64_t n_cases; /* that can succeed, so that their bits can be compared */
     int verbose;
     struct conf_entry *entries; /* kept for the files */
     uint64_t n_entries;

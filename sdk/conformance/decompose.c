@@ -14,7 +14,7 @@ static int32_t expand(conf_runner *runner, const conf_case *c, burn_value **out)
     burn_value *in[CONF_MAX_IN] = {NULL};
     burn_meta metas[CONF_MAX_IN];
     for (uint32_t i = 0; i < c->n_in; i++) {
-        in[i] = conf_make_in(runner, &c->in[i], CONF_CONTIGUOUS);
+        in[i] = conf_make_in(runner, &c->in[i], c->layout, i);
         metas[i] = c->in[i].meta;
     }
     burn_expand a;
@@ -40,7 +40,7 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
     }
     int32_t code = expand(runner, c, out);
     if (code != BURN_OK) {
-        conf_result(report, c, "decompose", "", CONF_FAIL, "decompose returned %d (%s)",
+        conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL, "decompose returned %d (%s)",
                     (int)code, burn_status_name(code));
         return;
     }
@@ -50,14 +50,14 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
         }
         code = runner->read(runner, out[j], c->arena, &got, &err);
         if (code != BURN_OK) {
-            conf_failed(report, c, "decompose", "", code, err.text);
+            conf_failed(report, c, "decompose", conf_layout_detail(c), code, err.text);
             return;
         }
         if (!conf_compare(&got, &c->out[j], c->sample.tolerance * DECOMPOSE_FACTOR, text,
                           sizeof(text))) {
-            conf_result(report, c, "decompose", "", CONF_FAIL, "output %u %s", (unsigned)j, text);
+            conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL, "output %u %s", (unsigned)j, text);
             return;
         }
     }
-    conf_result(report, c, "decompose", "", CONF_PASS, "%s", "");
+    conf_result(report, c, "decompose", conf_layout_detail(c), CONF_PASS, "%s", "");
 }

@@ -96,6 +96,65 @@ uint32_t conf_first_good_sample(const burn_op_def *def)
     return UINT32_MAX;
 }
 
+/* How many sizes above 1 its attributes ask for. */
+static uint32_t count_sizes(const burn_op_def *def, const burn_sample *sample)
+{
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < def->n_attrs; a++) {
+        uint32_t offset = 0;
+        for (uint32_t k = 0; (offset = conf_dim_attr(def, a, k)) != 0; k++) {
+            int64_t size = 0;
+            memcpy(&size, sample->attrs + offset, sizeof(size));
+            n += size > 1;
+        }
+    }
+    return n;
+}
+
+/* How many dims above 1 its tensors have; those that can't be differentiated or are large: few. */
+static uint32_t worth_of(const burn_op_def *def, const burn_sample *sample)
+{
+    uint32_t worth = 1 + count_sizes(def, sample);
+    int64_t most = 0;
+    for (uint32_t i = 0; i < sample->n_in && i < CONF_MAX_IN; i++) {
+        const burn_sample_operand *operand = &sample->in[i];
+        int64_t n = operand->kind == BURN_TENSOR ? burn_dims_count(operand->rank, operand->dims) : 0;
+        for (uint32_t d = 0; n > 0 && d < operand->rank; d++) {
+            worth += 2 * (operand->dims[d] > 1);
+        }
+        worth += operand->kind == BURN_TENSOR && n > 1;
+        most = n > most ? n : most;
+    }
+    int is_handy = most <= 4096 && (sample->flags & BURN_SAMPLE_NO_GRAD) == 0;
+    return is_handy ? 1000 + worth : worth;
+}
+
+uint32_t conf_main_sample(const burn_op_def *def)
+{
+    static const burn_op_def *last;
+    static uint32_t chosen;
+    static burn_sample sample; /* large */
+    uint32_t most = 0;
+    if (last == def) {
+        return chosen;
+    }
+    last = def;
+    chosen = UINT32_MAX;
+    for (uint32_t i = 0; def->samples != NULL; i++) {
+        memset(&sample, 0, sizeof(sample));
+        sample.struct_size = (uint32_t)sizeof(sample);
+        if (def->samples(i, &sample) != BURN_OK) {
+            break;
+        }
+        uint32_t worth = worth_of(def, &sample);
+        if ((sample.flags & BURN_SAMPLE_ERROR) == 0 && worth > most) {
+            most = worth;
+            chosen = i;
+        }
+    }
+    return chosen;
+}
+
 void conf_check_definition(conf_report *report, conf_case *c)
 {
     const char *fault = definition_fault(c->def);

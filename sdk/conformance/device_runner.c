@@ -193,6 +193,13 @@ static int takes_part(const conf_value *cotangents, burn_tensor *const *out, uin
     return cotangents[j].meta.kind == BURN_TENSOR && burn_is_tracked(out[j]);
 }
 
+/* In the case's layout, as if it were one more operand. */
+static burn_tensor *seed_of(conf_runner *runner, const conf_case *c, const conf_value *cotangents,
+                            uint32_t j)
+{
+    return tensor_of(conf_make_in(runner, &cotangents[j], c->layout, c->n_in + j));
+}
+
 /*
  * Walks back from the outputs: one output with its cotangent as the seed, several as one sum. NULL
  * without an error: no output depends on an input.
@@ -213,11 +220,11 @@ static burn_grads *walk_back(conf_runner *runner, const conf_case *c, burn_tenso
         return NULL;
     }
     if (n == 1) {
-        return burn_backward(out[last], tensor_of(make(runner, &cotangents[last])), flags, err);
+        return burn_backward(out[last], seed_of(runner, c, cotangents, last), flags, err);
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
         if (takes_part(cotangents, out, j)) {
-            burn_tensor *seed = tensor_of(make(runner, &cotangents[j]));
+            burn_tensor *seed = seed_of(runner, c, cotangents, j);
             burn_tensor *both[2] = {total, weighted_sum(runner, out[j], seed)};
             if (total == NULL) {
                 total = both[1];
@@ -236,7 +243,7 @@ static int32_t call_on_leaves(conf_runner *runner, const conf_case *c, const uin
     burn_device *autodiff = burn_device_autodiff(device_of(runner));
     for (uint32_t i = 0; i < c->n_in; i++) {
         if (c->in[i].meta.kind != BURN_ABSENT) {
-            in[i] = tensor_of(make(runner, &c->in[i]));
+            in[i] = tensor_of(conf_make_in(runner, &c->in[i], c->layout, i));
         }
         if (wanted[i] != 0) {
             in[i] = burn_require_grad(autodiff, in[i]);
@@ -346,7 +353,7 @@ static int32_t make_variables(conf_runner *runner, const conf_case *c, burn_var 
         if (c->in[i].meta.kind == BURN_ABSENT) {
             continue;
         }
-        burn_tensor *tensor = tensor_of(make(runner, &c->in[i]));
+        burn_tensor *tensor = tensor_of(conf_make_in(runner, &c->in[i], c->layout, i));
         if ((conf_role_in(c->def, i)->flags & BURN_ROLE_STATE) == 0) {
             in[i] = tensor;
             continue;
@@ -392,12 +399,15 @@ static void release_variables(burn_var *const *vars, uint32_t n)
     }
 }
 
-static int32_t update(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err)
+static int32_t update(conf_runner *runner, const conf_case *c, uint32_t times, conf_value *out,
+                      burn_err *err)
 {
     burn_var *vars[CONF_MAX_IN] = {NULL};
     burn_tensor *in[CONF_MAX_IN] = {NULL};
     int32_t code = make_variables(runner, c, vars, in, err);
-    code = code == BURN_OK ? call_update(c, vars, in, err) : code;
+    for (uint32_t k = 0; k < times && code == BURN_OK; k++) {
+        code = call_update(c, vars, in, err);
+    }
     code = code == BURN_OK ? read_variables(runner, c, vars, out, err) : code;
     release_variables(vars, c->n_in);
     return code;
@@ -526,7 +536,7 @@ static burn_replay *keep_call(conf_runner *runner, const conf_case *c, burn_err 
     burn_tensor *in[CONF_MAX_IN] = {NULL};
     burn_tensor *results[CONF_MAX_OUT] = {NULL};
     for (uint32_t i = 0; i < c->n_in; i++) {
-        in[i] = tensor_of(conf_make_in(runner, &c->in[i], CONF_CONTIGUOUS));
+        in[i] = tensor_of(conf_make_in(runner, &c->in[i], c->layout, i));
     }
     (void)burn_sync(device_of(runner), NULL);
     if (burn_replay_begin(device_of(runner), err) != BURN_OK) {

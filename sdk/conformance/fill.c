@@ -4,7 +4,8 @@
  *
  * A pure function of seed, counter and position, so a rerun with the same seed sees the same
  * numbers. Values are rounded to the dtype before anybody uses them. Unsigned integers take the
- * non-negative half of a range. To add a fill: a case in fill_element.
+ * non-negative half of a range. Large operands repeat themselves. To add a fill: a case in
+ * fill_element.
  */
 #include "conformance.h"
 
@@ -185,8 +186,25 @@ static void fill_immediate(conf_value *value, double number)
     conf_set(value, 0, klass == BURN_CLASS_UINT ? fabs(number) : number);
 }
 
+/* Random numbers cost more than most ops: a large operand has CONF_TILE of them, over and over. */
+static void fill_tiles(conf_value *value, const burn_sample_operand *how, uint64_t seed,
+                       uint64_t counter)
+{
+    uint64_t n = value->n;
+    value->n = CONF_TILE;
+    conf_fill(value, how, seed, counter);
+    value->n = n;
+    for (uint64_t k = CONF_TILE; k < n; k++) {
+        conf_move(value, k, value, k - CONF_TILE);
+    }
+}
+
 void conf_fill(conf_value *value, const burn_sample_operand *how, uint64_t seed, uint64_t counter)
 {
+    if (value->n >= CONF_LARGE && how->fill != BURN_FILL_VALUES) {
+        fill_tiles(value, how, seed, counter);
+        return;
+    }
     uint32_t klass = burn_element_class(value->meta.dtype);
     if (how->kind == BURN_IMMEDIATE) {
         fill_immediate(value, how->lo);

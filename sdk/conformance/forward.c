@@ -7,16 +7,15 @@
 
 #include <stdlib.h>
 
-int32_t conf_run(conf_runner *runner, const conf_case *c, uint32_t layout, conf_value *out,
-                 burn_err *err)
+int32_t conf_run(conf_runner *runner, const conf_case *c, conf_value *out, burn_err *err)
 {
     burn_value *in[CONF_MAX_IN] = {NULL};
     burn_value *results[CONF_MAX_OUT] = {NULL};
     if (c->def->effect == BURN_EFFECT_STATE) {
-        return runner->update(runner, c, out, err);
+        return runner->update(runner, c, 1, out, err);
     }
     for (uint32_t i = 0; i < c->n_in; i++) {
-        in[i] = conf_make_in(runner, &c->in[i], layout);
+        in[i] = conf_make_in(runner, &c->in[i], c->layout, i);
     }
     (void)runner->builder.emit(runner->builder.ctx, c->def->id, c->sample.attrs,
                                c->sample.attrs_size, in, c->n_in, results, c->n_out);
@@ -33,25 +32,25 @@ int32_t conf_run(conf_runner *runner, const conf_case *c, uint32_t layout, conf_
  * Repeated values are the worst case of normalisation: the variance is 0 and rounding noise is
  * divided by sqrt(eps), in eval as well. Wrong strides are much further off.
  */
-static double layout_tolerance(const conf_case *c, uint32_t layout, uint8_t dtype)
+static double layout_tolerance(const conf_case *c, uint8_t dtype)
 {
-    if (layout == CONF_STRIDE0 && dtype == BURN_F64) {
+    if (c->layout == CONF_STRIDE0 && dtype == BURN_F64) {
         return c->sample.tolerance * 4096.0;
     }
-    if (layout == CONF_STRIDE0 && dtype == BURN_F32) {
+    if (c->layout == CONF_STRIDE0 && dtype == BURN_F32) {
         return c->sample.tolerance * 64.0;
     }
     return c->sample.tolerance;
 }
 
-void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, uint32_t layout)
+void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c)
 {
-    const char *detail = conf_layout_names[layout];
+    const char *detail = conf_layout_names[c->layout];
     conf_value got[CONF_MAX_OUT];
     burn_err err = BURN_ERR_INIT;
     char text[300];
     memset(got, 0, sizeof(got));
-    int32_t code = conf_run(runner, c, layout, got, &err);
+    int32_t code = conf_run(runner, c, got, &err);
     if (code != BURN_OK) {
         conf_failed(report, c, "forward", detail, code, err.text);
         return;
@@ -59,7 +58,7 @@ void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c, 
     for (uint32_t j = 0; j < c->n_out; j++) {
         conf_digest(report, c->arena, &got[j]);
         int unread = c->def->effect == BURN_EFFECT_STATE && got[j].meta.kind == BURN_ABSENT;
-        double tolerance = layout_tolerance(c, layout, c->out[j].meta.dtype);
+        double tolerance = layout_tolerance(c, c->out[j].meta.dtype);
         if (!unread && !conf_compare(&got[j], &c->out[j], tolerance, text, sizeof(text))) {
             conf_result(report, c, "forward", detail, CONF_FAIL, "output %u %s", (unsigned)j,
                         text);
@@ -90,9 +89,9 @@ void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c)
     burn_err err = BURN_ERR_INIT;
     memset(first, 0, sizeof(first));
     memset(second, 0, sizeof(second));
-    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, first, &err);
+    int32_t code = conf_run(runner, c, first, &err);
     if (code == BURN_OK) {
-        code = conf_run(runner, c, CONF_CONTIGUOUS, second, &err);
+        code = conf_run(runner, c, second, &err);
     }
     if (code != BURN_OK) {
         conf_failed(report, c, "repeat", "", code, err.text);
@@ -120,7 +119,7 @@ void conf_check_replay(conf_report *report, conf_runner *runner, conf_case *c)
     }
     memset(called, 0, sizeof(called));
     memset(replayed, 0, sizeof(replayed));
-    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, called, &err);
+    int32_t code = conf_run(runner, c, called, &err);
     if (code == BURN_OK) {
         code = runner->replay(runner, &kept, c, replayed, &err);
     }
@@ -136,7 +135,7 @@ void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c)
     conf_value got[CONF_MAX_OUT];
     burn_err err = BURN_ERR_INIT;
     memset(got, 0, sizeof(got));
-    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, got, &err);
+    int32_t code = conf_run(runner, c, got, &err);
     if (code != c->sample.error) {
         conf_result(report, c, "error", "", CONF_FAIL, "code %d (%s), expected %d", (int)code,
                     code == BURN_OK ? "no error" : err.text, (int)c->sample.error);

@@ -104,9 +104,12 @@ int conf_gradient_prepare(conf_case *c, uint8_t *wanted, conf_value *cotangents)
         }
         cotangents[j].meta = c->out[j].meta;
         conf_value_alloc(c->arena, &cotangents[j]);
-        for (uint64_t k = 0; k < cotangents[j].n; k++) {
+        for (uint64_t k = 0; k < cotangents[j].n && k < CONF_LARGE; k++) {
             double u = conf_uniform(c->seed + 17, (uint64_t)(j + 1) << 32 | k);
             conf_set(&cotangents[j], k, u < 0.5 ? -1.0 + u : u);
+        }
+        for (uint64_t k = CONF_LARGE; k < cotangents[j].n; k++) {
+            conf_move(&cotangents[j], k, &cotangents[j], k - CONF_TILE);
         }
         any_out = 1;
     }
@@ -196,21 +199,21 @@ void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c)
         return;
     }
     if (code != BURN_OK) {
-        conf_failed(report, c, "gradient", "", code, err.text);
+        conf_failed(report, c, "gradient", conf_layout_detail(c), code, err.text);
         return;
     }
     for (uint32_t i = 0; i < c->n_in; i++) {
         if (wanted[i] != 0 && !check_input(c, cotangents, &grads[i], i, &t)) {
-            conf_result(report, c, "gradient", "", CONF_FAIL, "%s", t.text);
+            conf_result(report, c, "gradient", conf_layout_detail(c), CONF_FAIL, "%s", t.text);
             return;
         }
     }
     if (t.checked == 0) {
-        conf_result(report, c, "gradient", "", CONF_FAIL,
+        conf_result(report, c, "gradient", conf_layout_detail(c), CONF_FAIL,
                     "no element could be checked (%llu sit on a kink); flag the sample NO_GRAD",
                     (unsigned long long)t.left_out);
         return;
     }
-    conf_result(report, c, "gradient", "", CONF_PASS, "%llu elements, %llu left out",
+    conf_result(report, c, "gradient", conf_layout_detail(c), CONF_PASS, "%llu elements, %llu left out",
                 (unsigned long long)t.checked, (unsigned long long)t.left_out);
 }

@@ -3,14 +3,14 @@
  * layout.c - the same values in other layouts, made with view ops on the runner itself.
  *
  * transposed: all axes reversed in storage, permuted back. sliced: a window of a wider last axis,
- * at an offset. negative: stored backwards, flipped. stride 0: one row, expanded (so the values
- * repeat along the first axis). To add a layout: its name here, a number in the header, a case
- * in each function of this file.
+ * at an offset. negative: stored backwards, flipped. mixed: one of these for each operand, in turn.
+ * stride 0: one row, expanded (so the values repeat along the first axis). To add a layout: its
+ * name here, a number in the header, a case in each function of this file.
  */
 #include "conformance.h"
 
 const char *const conf_layout_names[CONF_LAYOUTS] = {"contiguous", "transposed", "sliced",
-                                                     "negative", "stride 0"};
+                                                     "negative",   "mixed",      "stride 0"};
 
 #define SLICE_BEFORE 2
 #define SLICE_AFTER 1
@@ -26,12 +26,28 @@ int conf_layout_applies(const conf_case *c, uint32_t layout)
     if (layout == CONF_CONTIGUOUS) {
         return 1;
     }
+    uint32_t least = layout == CONF_MIXED ? 2 : 1;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_in; i++) {
-        if (applies_to(&c->in[i], layout)) {
-            return 1;
-        }
+        n += (uint32_t)applies_to(&c->in[i], layout);
     }
-    return 0;
+    return n >= least;
+}
+
+const char *conf_layout_detail(const conf_case *c)
+{
+    return c->layout != CONF_CONTIGUOUS ? conf_layout_names[c->layout] : "";
+}
+
+/* The layout of one operand: of a mixed case, each takes the next one that it can have. */
+static uint32_t layout_of(const conf_value *value, uint32_t layout, uint32_t i)
+{
+    static const uint8_t turns[] = {CONF_TRANSPOSED, CONF_SLICED, CONF_NEGATIVE};
+    if (layout != CONF_MIXED) {
+        return layout;
+    }
+    uint32_t turn = turns[i % sizeof(turns)];
+    return applies_to(value, turn) ? turn : CONF_SLICED;
 }
 
 void conf_layout_values(conf_case *c, uint32_t layout)
@@ -154,7 +170,7 @@ static burn_value *expanded(conf_runner *runner, const conf_value *value)
     return emit1(runner, BURN_OP_EXPAND, &attrs, &made, 1);
 }
 
-burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t layout)
+burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t layout, uint32_t i)
 {
     if (value->meta.kind == BURN_ABSENT) {
         return NULL;
@@ -162,7 +178,7 @@ burn_value *conf_make_in(conf_runner *runner, const conf_value *value, uint32_t 
     if (!applies_to(value, layout)) {
         return runner->make(runner, value);
     }
-    switch (layout) {
+    switch (layout_of(value, layout, i)) {
     case CONF_TRANSPOSED:
         return transposed(runner, value);
     case CONF_SLICED:

@@ -130,7 +130,7 @@ static int32_t run_step(conf_runner *runner, const conf_case *c, int64_t length,
     uint32_t size = write_program(c, attrs, program);
     for (uint32_t i = 0; i < c->n_in; i++) {
         if (c->in[i].meta.kind != BURN_ABSENT) {
-            in[n++] = conf_make_in(runner, &c->in[i], CONF_CONTIGUOUS);
+            in[n++] = conf_make_in(runner, &c->in[i], c->layout, i);
         }
     }
     in[n++] = runner->builder.immediate_int(runner->builder.ctx, BURN_I64, length);
@@ -146,7 +146,7 @@ static int check_one(conf_report *report, conf_runner *runner, const conf_case *
     conf_value alone[CONF_MAX_OUT];
     conf_value step;
     burn_err err = BURN_ERR_INIT;
-    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, alone, &err);
+    int32_t code = conf_run(runner, c, alone, &err);
     if (code == BURN_OK) {
         code = run_step(runner, c, length, attrs, &step, &err);
     }

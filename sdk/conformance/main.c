@@ -169,12 +169,12 @@ static int32_t evaluate(conf_case *c, burn_err *err)
 static void run_layouts(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
 {
     burn_err err = BURN_ERR_INIT;
-    uint32_t n = o->smoke ? CONF_SLICED : CONF_LAYOUTS;
-    for (uint32_t layout = 0; layout < n; layout++) {
-        if (!conf_layout_applies(c, layout) ||
-            (layout != CONF_CONTIGUOUS && c->def->effect == BURN_EFFECT_STATE)) {
+    uint8_t n = o->smoke ? CONF_SLICED : CONF_LAYOUTS;
+    for (uint8_t layout = 0; layout < n; layout++) {
+        if (!conf_layout_applies(c, layout)) {
             continue;
         }
+        c->layout = layout;
         conf_crash_case(report, c, "forward", conf_layout_names[layout]);
         if (layout == CONF_STRIDE0) {
             conf_layout_values(c, layout);
@@ -186,9 +186,10 @@ static void run_layouts(const options *o, conf_report *report, conf_runner *runn
                 continue;
             }
         }
-        conf_check_forward(report, runner, c, layout);
+        conf_check_forward(report, runner, c);
         runner->reset(runner);
     }
+    c->layout = CONF_CONTIGUOUS;
 }
 
 typedef void (*check_fn)(conf_report *report, conf_runner *runner, conf_case *c);
@@ -196,9 +197,24 @@ typedef void (*check_fn)(conf_report *report, conf_runner *runner, conf_case *c)
 static void run_check(conf_report *report, conf_runner *runner, conf_case *c, const char *name,
                       check_fn check)
 {
-    conf_crash_case(report, c, name, "");
+    conf_crash_case(report, c, name, conf_layout_detail(c));
     check(report, runner, c);
     runner->reset(runner);
+}
+
+/* What is tried with another layout for each operand: one sample of each op and dtype. */
+static void run_mixed(conf_report *report, conf_runner *runner, conf_case *c)
+{
+    if (!conf_layout_applies(c, CONF_TRANSPOSED)) {
+        return;
+    }
+    c->layout = CONF_MIXED;
+    run_check(report, runner, c, "gradient", conf_check_gradient);
+    run_check(report, runner, c, "second", conf_check_second);
+    run_check(report, runner, c, "decompose", conf_check_decompose);
+    run_check(report, runner, c, "same operand", conf_check_same_operand);
+    run_check(report, runner, c, "moved", conf_check_moved);
+    c->layout = CONF_CONTIGUOUS;
 }
 
 static void run_checks(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
@@ -207,6 +223,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
         run_check(report, runner, c, "error", conf_check_error);
         return;
     }
+    report->n_cases++;
     c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
     run_check(report, runner, c, "gradient", conf_check_gradient);
     run_check(report, runner, c, "decompose", conf_check_decompose);
@@ -219,16 +236,27 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     run_check(report, runner, c, "same operand", conf_check_same_operand);
     run_check(report, runner, c, "moved", conf_check_moved);
     run_check(report, runner, c, "step", conf_check_lines);
-    if ((o->smoke || c->variant == 0) && c->sample_index == conf_first_good_sample(c->def)) {
+    if ((o->smoke || c->variant == 0) && c->sample_index == conf_main_sample(c->def)) {
         run_check(report, runner, c, "refuse", conf_check_refusals);
     }
-    if (c->sample_index == conf_first_good_sample(c->def)) {
+    if (c->sample_index == conf_main_sample(c->def)) {
         run_check(report, runner, c, "together", conf_check_together);
+        run_mixed(report, runner, c);
     }
     if (!o->smoke) {
         run_check(report, runner, c, "sweep", conf_check_sweep);
     }
     run_layouts(o, report, runner, c); /* last: it changes the inputs */
+}
+
+static void write_bits(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
+{
+    report->n_passed++;
+    if ((c->sample.flags & BURN_SAMPLE_ERROR) == 0) {
+        conf_crash_case(report, c, "same bits", "");
+        conf_write_bits(o->bits_file, runner, c, o->smoke);
+        report->n_cases++;
+    }
 }
 
 /* One variant; its memory is freed here. */
@@ -255,9 +283,7 @@ static void run_variant(const options *o, conf_report *report, conf_runner *runn
                         (int)code, burn_status_name(code),
                         err.text[0] != '\0' ? err.text : "no text; set one with burn_plugin_fail");
         } else if (o->bits != NULL) {
-            conf_crash_case(report, c, "same bits", "");
-            conf_write_bits(o->bits_file, runner, c);
-            report->n_passed++;
+            write_bits(o, report, runner, c);
         } else {
             run_checks(o, report, runner, c);
         }
@@ -375,9 +401,13 @@ static int open_bits(options *o)
     return 1;
 }
 
-static int close_bits(const options *o)
+static int close_bits(const options *o, const conf_report *report)
 {
-    return o->bits_file == NULL || fclose(o->bits_file) == 0;
+    if (o->bits_file == NULL) {
+        return 1;
+    }
+    conf_end_bits(o->bits_file, report->n_cases);
+    return fclose(o->bits_file) == 0;
 }
 
 int main(int argc, char **argv)
@@ -413,7 +443,7 @@ int main(int argc, char **argv)
     report.extension = o.extension;
     conf_crash_install();
     run_ops(&o, &report, &runner);
-    int written = run_device_checks(&o, &report, &runner, argc, argv) && close_bits(&o);
+    int written = run_device_checks(&o, &report, &runner, argc, argv) && close_bits(&o, &report);
     status = finish(&o, &report);
     runner.reset(&runner);
     burn_shutdown();

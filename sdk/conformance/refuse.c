@@ -144,7 +144,7 @@ static void expect_refusal(conf_report *report, conf_runner *runner, const conf_
     conf_value got[CONF_MAX_OUT];
     burn_err err = BURN_ERR_INIT;
     memset(got, 0, sizeof(got));
-    int32_t code = conf_run(runner, c, CONF_CONTIGUOUS, got, &err);
+    int32_t code = conf_run(runner, c, got, &err);
     runner->reset(runner);
     if (code != expected->code) {
         conf_result(report, c, "refuse", name, CONF_FAIL, "code %d (%s), expected %d", (int)code,

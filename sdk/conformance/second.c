@@ -138,7 +138,7 @@ static void compare(conf_report *report, const conf_case *c, const second *s)
             checked++;
             double got = element(&s->got[i], k);
             if (fabs(got - expected) > 4.0 * doubt + 1e-7 * scale) {
-                conf_result(report, c, "second", "", CONF_FAIL,
+                conf_result(report, c, "second", conf_layout_detail(c), CONF_FAIL,
                             "by %s, element %llu: %.9g, expected %.9g (+- %.2g)",
                             conf_role_in(c->def, i)->name, (unsigned long long)k, got, expected,
                             doubt);
@@ -146,7 +146,7 @@ static void compare(conf_report *report, const conf_case *c, const second *s)
             }
         }
     }
-    conf_result(report, c, "second", "", CONF_PASS, "%llu elements", (unsigned long long)checked);
+    conf_result(report, c, "second", conf_layout_detail(c), CONF_PASS, "%llu elements", (unsigned long long)checked);
 }
 
 void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c)
@@ -168,7 +168,7 @@ void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c)
         code = differences(runner, c, &s, &err);
     }
     if (code != BURN_OK) {
-        conf_failed(report, c, "second", "", code, err.text);
+        conf_failed(report, c, "second", conf_layout_detail(c), code, err.text);
         return;
     }
     compare(report, c, &s);

@@ -128,7 +128,7 @@ void conf_check_together(conf_report *report, conf_runner *runner, conf_case *c)
     memset(&all, 0, sizeof(all));
     make_calls(c, &all);
     for (uint32_t k = 0; k < CONF_TOGETHER; k++) {
-        int32_t code = runner->update(runner, &all.cases[k], all.alone[k], &err);
+        int32_t code = runner->update(runner, &all.cases[k], 1, all.alone[k], &err);
         if (code != BURN_OK) {
             conf_failed(report, c, "together", "one by one", code, err.text);
             return;
