@@ -245,7 +245,7 @@ uint32_t conf_first_good_sample(const burn_op_def *def);
 /* The one of them that says most: many operands with many dims, a gradient, not large. */
 uint32_t conf_main_sample(const burn_op_def *def);
 
-/* ---- bits.c, modes.c, claims.c: checks of a whole device --------------------------------------------- */
+/* ---- bits.c, modes.c, claims.c: checks of a whole device ------------------------------------- */
 
 /* Lines about the bits of a case's results: alone, in a chain, of its gradients, and, for one case
  * of each op, at sizes that are shared out. */

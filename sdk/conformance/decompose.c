@@ -40,8 +40,8 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
     }
     int32_t code = expand(runner, c, out);
     if (code != BURN_OK) {
-        conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL, "decompose returned %d (%s)",
-                    (int)code, burn_status_name(code));
+        conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL,
+                    "decompose returned %d (%s)", (int)code, burn_status_name(code));
         return;
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
@@ -55,7 +55,8 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
         }
         if (!conf_compare(&got, &c->out[j], c->sample.tolerance * DECOMPOSE_FACTOR, text,
                           sizeof(text))) {
-            conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL, "output %u %s", (unsigned)j, text);
+            conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL, "output %u %s",
+                        (unsigned)j, text);
             return;
         }
     }

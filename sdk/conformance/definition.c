@@ -118,11 +118,12 @@ static uint32_t worth_of(const burn_op_def *def, const burn_sample *sample)
     int64_t most = 0;
     for (uint32_t i = 0; i < sample->n_in && i < CONF_MAX_IN; i++) {
         const burn_sample_operand *operand = &sample->in[i];
-        int64_t n = operand->kind == BURN_TENSOR ? burn_dims_count(operand->rank, operand->dims) : 0;
+        int is_tensor = operand->kind == BURN_TENSOR;
+        int64_t n = is_tensor ? burn_dims_count(operand->rank, operand->dims) : 0;
         for (uint32_t d = 0; n > 0 && d < operand->rank; d++) {
             worth += 2 * (operand->dims[d] > 1);
         }
-        worth += operand->kind == BURN_TENSOR && n > 1;
+        worth += n > 1;
         most = n > most ? n : most;
     }
     int is_handy = most <= 4096 && (sample->flags & BURN_SAMPLE_NO_GRAD) == 0;

@@ -39,7 +39,7 @@ static const char usage_text[] =
     "                        [--extension ID] [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
-    "Tries every op of the registry on a device: forward in five layouts and at awkward sizes,\n"
+    "Tries every op of the registry on a device: forward in six layouts and at awkward sizes,\n"
     "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
     "twice, in a replay and in every mode. --device eval tries the definitions by themselves.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"

@@ -29,7 +29,7 @@ static const mode modes[] = {
     {"3 threads", "BURN_THREADS", "3"},
 };
 
-enum { N_MODES = sizeof(modes) / sizeof(modes[0]), MAX_ARGUMENTS = 64 };
+enum { N_MODES = sizeof(modes) / sizeof(modes[0]), MAX_ARGUMENTS = 64, AT_A_TIME = 2 };
 
 extern char **environ;
 
@@ -54,30 +54,45 @@ static char **environment_with(const char *variable, char *setting)
     return copy;
 }
 
-/* Runs this program again with further arguments, in that mode; 1 when it ended well. */
-static int run_mode(int argc, char **argv, const mode *m, const char *path)
+/* A run of this program in one mode, and where its lines are. */
+typedef struct run {
+    char path[64];
+    pid_t child; /* 0: it could not be started, or has ended */
+    uint8_t has_file;
+    uint8_t ended_well;
+    uint8_t zero[2];
+} run;
+
+/* Starts this program with further arguments, in that mode. */
+static void start_mode(int argc, char **argv, const mode *m, run *r)
 {
     char *arguments[MAX_ARGUMENTS + 3];
-    pid_t child = 0;
-    int status = 0;
     int n = argc < MAX_ARGUMENTS ? argc : MAX_ARGUMENTS;
     char bits[] = "--bits";
-    char file[64];
     char setting[64];
-    (void)snprintf(file, sizeof(file), "%s", path);
     (void)snprintf(setting, sizeof(setting), "%s=%s", m->variable, m->value);
     for (int i = 0; i < n; i++) {
         arguments[i] = argv[i];
     }
     arguments[n] = bits;
-    arguments[n + 1] = file;
+    arguments[n + 1] = r->path;
     arguments[n + 2] = NULL;
     char **environment = environment_with(m->variable, setting);
-    int ok = environment != NULL &&
-             posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environment) == 0 &&
-             waitpid(child, &status, 0) == child;
+    if (environment == NULL ||
+        posix_spawn(&r->child, "/proc/self/exe", NULL, NULL, arguments, environment) != 0) {
+        r->child = 0;
+    }
     free(environment);
-    return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void await(run *r)
+{
+    int status = 0;
+    if (r->child != 0) {
+        r->ended_well = waitpid(r->child, &status, 0) == r->child && WIFEXITED(status) &&
+                        WEXITSTATUS(status) == 0;
+        r->child = 0;
+    }
 }
 
 /* One line of such a file. */
@@ -175,7 +190,7 @@ static void compare_paths(conf_report *report, const mode *m, const char *base, 
     }
 }
 
-static int make_file(char *path, size_t size)
+static uint8_t make_file(char *path, size_t size)
 {
     (void)snprintf(path, size, "%s/burn-bits-XXXXXX", P_tmpdir);
     int fd = mkstemp(path);
@@ -186,21 +201,38 @@ static int make_file(char *path, size_t size)
     return 1;
 }
 
-void conf_check_modes(conf_report *report, int argc, char **argv)
+/* All modes, some at a time. */
+static void run_modes(int argc, char **argv, run *runs)
 {
-    char paths[N_MODES][64];
-    int made[N_MODES] = {0};
     for (uint32_t i = 0; i < N_MODES; i++) {
-        made[i] = make_file(paths[i], sizeof(paths[i]));
-        if (!made[i] || !run_mode(argc, argv, &modes[i], paths[i])) {
-            report_broken(report, &modes[i], "the run failed");
-        } else if (i > 0) {
-            compare_paths(report, &modes[i], paths[0], paths[i]);
+        runs[i].has_file = make_file(runs[i].path, sizeof(runs[i].path));
+        if (i >= AT_A_TIME) {
+            await(&runs[i - AT_A_TIME]);
+        }
+        if (runs[i].has_file) {
+            start_mode(argc, argv, &modes[i], &runs[i]);
         }
     }
     for (uint32_t i = 0; i < N_MODES; i++) {
-        if (made[i]) {
-            (void)unlink(paths[i]);
+        await(&runs[i]);
+    }
+}
+
+void conf_check_modes(conf_report *report, int argc, char **argv)
+{
+    run runs[N_MODES];
+    memset(runs, 0, sizeof(runs));
+    run_modes(argc, argv, runs);
+    for (uint32_t i = 0; i < N_MODES; i++) {
+        if (!runs[i].ended_well) {
+            report_broken(report, &modes[i], "the run failed");
+        } else if (i > 0) {
+            compare_paths(report, &modes[i], runs[0].path, runs[i].path);
+        }
+    }
+    for (uint32_t i = 0; i < N_MODES; i++) {
+        if (runs[i].has_file) {
+            (void)unlink(runs[i].path);
         }
     }
 }

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Extensions whose kernel, gradient or rule is wrong in one way, run through burn-conformance: the
+check that is there for it must turn red, and no other one that could stand for it. Each is the stub
+of stub_kernels.c under the name of its defect.
+
+usage: wrong.py BURN-CONFORMANCE STUB.so
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from lies import install
+
+FAILED = re.compile(r"^FAIL (\S+) (\S+) (.*?), sample", re.M)
+# Kernels are for f32; in other dtypes the op runs by its decomposition.
+F32 = ["--no-modes", "--dtype", "f32"]
+F64 = ["--no-modes", "--dtype", "f64"]
+
+# defect: (checks that must fail, beginnings of those that may as well, further arguments)
+CASES = {
+    "healthy": ((), (), []),
+    "healthy_f32": ((), (), []),
+    "gradient": (("gradient", "gradient mixed"), ("second",), F64),
+    "second": (("second", "second mixed"), (), F64),
+    "second_f32": (("second", "second mixed"), (), F32),
+    "second_unknown": (("second",), ("gradient", "second"), F64),
+    "decomposed": (("decompose", "decompose mixed"), (), F32),
+    "repeat": (("repeat",), ("replay", "moved"), F32),
+    "replay": (("replay",), ("repeat", "moved"), F32),
+    "same_operand": (("same operand",), ("same operand",), F32),
+    "same_operand_mixed": (("same operand mixed",), (), F32),
+    "moved": (("moved",), ("moved", "replay", "gradient"), F32),
+    # Dense copies of strided operands are dead, too.
+    "in_place": (("moved",), ("moved", "sweep", "forward"), F32),
+    "moved_mixed": (("moved mixed",), ("gradient mixed",), F32),
+    "parts_mixed": (("gradient mixed", "decompose mixed"), (), F32),
+    "layouts": (("forward transposed", "forward sliced", "forward negative", "forward mixed"),
+                ("forward stride 0", "sweep", "gradient", "moved", "same operand"), F32),
+    "mixed": (("forward mixed",), ("gradient mixed", "moved mixed"), F32),
+    "state_strided": (("forward transposed", "forward negative", "forward mixed"),
+                      ("forward", "sweep"), F32),
+    "sweep": (("sweep 17 for 4",), ("sweep",), F32),
+    "error": (("error",), (), F32),
+    "refuse": (("refuse size",), (), ["--no-modes", "--smoke"]),
+    "threads": (("same bits 3 threads",), (), []),
+    "threads_gradient": (("same bits 3 threads",), (), []),
+    "window": (("same bits window 64",), ("same bits",), ["--smoke"]),
+}
+# What the failing line says, where the check alone does not tell.
+TEXTS = {
+    "second_unknown": "no element could be checked",
+    "moved": "was moved while another handle held it",
+    "in_place": "has other bits when the operands are moved",
+    "threads": "large_",
+    "threads_gradient": "large_",
+    "window": "chained",
+}
+
+
+def try_case(tool, env, name):
+    required, others, arguments = CASES[name]
+    done = subprocess.run(
+        [tool, "--device", "flex", "--extension", name, "--op", f"{name}.op", *arguments],
+        env=env, capture_output=True, text=True, timeout=120, check=False)
+    failed = {check for op, _, check in FAILED.findall(done.stdout) if op == f"{name}.op"}
+    faults = [f"{check!r} should fail" for check in required if check not in failed]
+    faults += [f"{check!r} failed" for check in sorted(failed)
+               if check not in required and not check.startswith(others)]
+    if TEXTS.get(name, "") not in done.stdout:
+        faults.append(f"it does not say {TEXTS[name]!r}")
+    if done.returncode != (1 if required else 0):
+        faults.append(f"it ended with {done.returncode}")
+    if faults:
+        print(f"{name}: {'; '.join(faults)}. It said:\n{(done.stdout + done.stderr)[:2000]}")
+    return not faults
+
+
+def main():
+    tool, stub = sys.argv[1:3]
+    with tempfile.TemporaryDirectory(prefix="burn-wrong-") as folder:
+        for name in CASES:
+            install(pathlib.Path(folder), name, stub)
+        path = os.environ.get("BURN_PLUGIN_PATH", "")
+        env = dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}")
+        results = [try_case(tool, env, name) for name in CASES]
+    print(f"{sum(results)} of {len(results)} as expected")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
