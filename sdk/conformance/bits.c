@@ -179,7 +179,7 @@ static int64_t largest(const conf_case *c)
     return any || conf_work(c, out, &work) != BURN_OK ? most : conf_count(&out[0]);
 }
 
-/* Attributes that are sizes of the result: `from` becomes `to`; 0: all become `to` times as large. */
+/* Attributes that are sizes of the result: `from` becomes `to`; 0: all get `to` times as large. */
 static void resize_attrs(conf_case *c, int64_t from, int64_t to)
 {
     for (uint32_t a = 0; a < c->def->n_attrs; a++) {

@@ -215,5 +215,6 @@ void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c)
         return;
     }
     conf_result(report, c, "gradient", conf_layout_detail(c), CONF_PASS,
-                "%llu elements, %llu left out", (unsigned long long)t.checked, (unsigned long long)t.left_out);
+                "%llu elements, %llu left out", (unsigned long long)t.checked,
+                (unsigned long long)t.left_out);
 }

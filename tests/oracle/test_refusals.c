@@ -145,7 +145,7 @@ static void judge(refusals *r, const json_t *row)
         fail(r, row, "this row cannot be read", "");
         return;
     }
-    int32_t code = conf_run(&r->runner, &c, CONF_CONTIGUOUS, c.out, &err);
+    int32_t code = conf_run(&r->runner, &c, c.out, &err);
     r->runner.reset(&r->runner);
     if (code == BURN_E_UNSUPPORTED) {
         r->n_skipped++; /* shapes and dtypes passed; eval and other devices tell about the rest */
