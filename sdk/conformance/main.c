@@ -31,11 +31,12 @@ typedef struct options {
     uint8_t digest;
     uint8_t verbose;
     uint8_t no_modes;
+    uint8_t unguarded;
 } options;
 
 static const char usage_text[] =
     "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
-    "                        [--smoke] [--no-modes] [--list] [--verbose] [--digest]\n"
+    "                        [--smoke] [--no-modes] [--unguarded] [--list] [--verbose] [--digest]\n"
     "                        [--extension ID] [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
@@ -43,6 +44,7 @@ static const char usage_text[] =
     "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
     "twice, in a replay and in every mode. --device eval tries the definitions by themselves.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
+    "--unguarded: kernels run on their operands, not on guarded copies.\n"
     "--extension loads one and tries its ops only, or the one that --op names.\n"
     "--list: what would run. --claims: compares what the device claims with a list;\n"
     "--write-claims writes one. --digest: one number for the bits of all results.\n";
@@ -127,6 +129,8 @@ static int parse(int argc, char **argv, options *o)
             o->digest = 1;
         } else if (strcmp(argv[i], "--no-modes") == 0) {
             o->no_modes = 1;
+        } else if (strcmp(argv[i], "--unguarded") == 0) {
+            o->unguarded = 1;
         } else if (i + 1 < argc) {
             int status = set_value(o, argv[i], argv[i + 1]);
             if (status != 0) {
@@ -424,7 +428,9 @@ int main(int argc, char **argv)
     if (status != 0) {
         return status;
     }
-    (void)burn_option_set("CHECK", "bounds", &err); /* whatever runs, also in other modes */
+    if (!o.unguarded && o.bits == NULL) { /* modes are compared as they run in applications */
+        (void)burn_option_set("CHECK", "bounds", &err);
+    }
     int definitions = o.list || (o.device != NULL && strcmp(o.device, "eval") == 0);
     int32_t code =
         definitions ? conf_eval_runner(&runner, &err) : conf_device_runner(o.device, &runner, &err);

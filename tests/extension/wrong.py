@@ -18,6 +18,8 @@ FAILED = re.compile(r"^FAIL (\S+) (\S+) (.*?), sample", re.M)
 # Kernels are for f32; in other dtypes the op runs by its decomposition.
 F32 = ["--no-modes", "--dtype", "f32"]
 F64 = ["--no-modes", "--dtype", "f64"]
+# Guards see it before anything else does.
+UNGUARDED = F32 + ["--unguarded"]
 
 # defect: (checks that must fail, beginnings of those that may as well, further arguments)
 CASES = {
@@ -32,10 +34,10 @@ CASES = {
     "replay": (("replay",), ("repeat", "moved"), F32),
     "same_operand": (("same operand",), ("same operand",), F32),
     "same_operand_mixed": (("same operand mixed",), (), F32),
-    "moved": (("moved",), ("moved", "replay", "gradient"), F32),
+    "moved": (("moved",), ("moved", "replay", "gradient"), UNGUARDED),
     # Dense copies of strided operands are dead, too.
     "in_place": (("moved",), ("moved", "sweep", "forward"), F32),
-    "moved_mixed": (("moved mixed",), ("gradient mixed",), F32),
+    "moved_mixed": (("moved mixed",), ("gradient mixed",), UNGUARDED),
     "parts_mixed": (("gradient mixed", "decompose mixed"), (), F32),
     "layouts": (("forward transposed", "forward sliced", "forward negative", "forward mixed"),
                 ("forward stride 0", "sweep", "gradient", "moved", "same operand"), F32),
