@@ -17,8 +17,9 @@
 static const char *state_name(int32_t state)
 {
     static const char *const names[] = {"unknown", "known",  "loadable",
-                                        "usable",  "broken", "disabled"};
-    return state >= 0 && state <= BURN_PLUGIN_DISABLED ? names[state] : names[0];
+                                        "usable",  "broken", "disabled",
+                                        "hidden"};
+    return state >= 0 && state <= BURN_PLUGIN_HIDDEN ? names[state] : names[0];
 }
 
 static json_t *describe(const burn_plugin_info *p)
@@ -35,6 +36,9 @@ static json_t *describe(const burn_plugin_info *p)
     (void)json_object_set_new(o, "slow", json_boolean(p->open_ms > SLOW_MS));
     (void)json_object_set_new(o, "reason", cli_json_text(p->reason));
     (void)json_object_set_new(o, "remedy", cli_json_text(p->remedy));
+    (void)json_object_set_new(o, "build_id", cli_json_text(p->build_id));
+    (void)json_object_set_new(o, "warning", cli_json_text(p->warning));
+    (void)json_object_set_new(o, "warning_remedy", cli_json_text(p->warning_remedy));
     return o;
 }
 
@@ -46,13 +50,21 @@ static void print(const burn_plugin_info *p)
     if (p->open_ms > 0) {
         printf("  opened in %.1f ms%s", p->open_ms, p->open_ms > SLOW_MS ? ", which is slow" : "");
     }
+    int by_manifest = p->library[0] == '\0' || p->state == BURN_PLUGIN_HIDDEN;
     printf("\n            %s\n",
-           cli_clean(text, sizeof(text), p->library[0] != '\0' ? p->library : p->manifest));
+           cli_clean(text, sizeof(text), by_manifest ? p->manifest : p->library));
+    if (p->build_id[0] != '\0') {
+        printf("            build %s\n", p->build_id);
+    }
     if (p->reason[0] != '\0') {
         printf("            why: %s\n", cli_clean(text, sizeof(text), p->reason));
     }
     if (p->remedy[0] != '\0') {
         printf("            remedy: %s\n", cli_clean(text, sizeof(text), p->remedy));
+    }
+    if (p->warning[0] != '\0') {
+        printf("            warning: %s\n", cli_clean(text, sizeof(text), p->warning));
+        printf("            remedy: %s\n", cli_clean(text, sizeof(text), p->warning_remedy));
     }
 }
 

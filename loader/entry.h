@@ -96,6 +96,8 @@ typedef struct burni_entry {
     pthread_t busy_thread;
     burni_manifest manifest;
     int id_is_guess; /* the manifest is broken: the id is its file's name */
+    int is_hidden;   /* an earlier one has its id: nobody finds it by that */
+    struct burni_entry *rival; /* the first that this one hides, or NULL */
     char *manifest_path;
     char *library_path;
     int has_file;
@@ -110,6 +112,9 @@ typedef struct burni_entry {
     int is_shut;
     char reason[640];
     char remedy[256];
+    char build_id[72];
+    char warning[320]; /* it works, but was linked as it should not be */
+    char warning_remedy[168];
     int counted; /* devices were counted: count_code and count_text hold the answer */
     int32_t count_code;
     char count_text[232];
@@ -122,6 +127,9 @@ typedef struct burni_entry {
 int32_t burni_entry_fail(burni_entry *e, int32_t code, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Says in the remedy of an entry that failed that another manifest has its id, if one has. */
+void burni_entry_name_rival(burni_entry *e);
+
 /* The hint of the needed library that the text speaks of, or NULL. */
 const char *burni_entry_hint(const burni_entry *e, const char *text);
 
@@ -133,7 +141,7 @@ typedef struct burni_listing {
     burni_strings folders;
 } burni_listing;
 
-/* Searches, reads the manifests and drops duplicates. Runs without the lock. */
+/* Searches, reads the manifests and hides duplicates. Runs without the lock. */
 int32_t burni_listing_build(burni_listing *out, burn_err *err);
 void burni_listing_free(burni_listing *list);
 /* Fills view `i` from the manifest, with that state. */

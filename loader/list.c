@@ -2,9 +2,9 @@
 /*
  * list.c - makes the list of plugins from their manifests, without opening any of them.
  *
- * The first manifest of an id wins, in order of search; so does the first of two that name one file
- * (same device and inode). A broken manifest stays in the list with its reason, under its file's
- * name. BURN_BACKENDS, when set, names the backends that may be used; the others stay in the list
+ * The first manifest of an id wins, in order of search, and the others stay in the list as hidden;
+ * so does the first of two that name one file (same device and inode). A broken manifest stays with
+ * its reason, under its file's name. BURN_BACKENDS, when set, names the backends that may be used; the others stay in the list
  * as disabled. Both variables are read here, once per process. Runs without the loader's lock.
  */
 #include "base/alloc.h"
@@ -19,7 +19,7 @@
 
 void burni_entry_view(burni_entry *e, uint32_t i, int32_t state, int32_t code)
 {
-    int failed = state == BURNI_PLUGIN_BROKEN || state == BURNI_PLUGIN_DISABLED;
+    int failed = state != BURNI_PLUGIN_KNOWN && state != BURNI_PLUGIN_OPEN;
     burni_plugin *v = &e->views[i];
     memset(v, 0, sizeof(*v));
     v->id = e->manifest.id;
@@ -34,6 +34,9 @@ void burni_entry_view(burni_entry *e, uint32_t i, int32_t state, int32_t code)
     v->code = code;
     v->reason = failed ? e->reason : "";
     v->remedy = failed ? e->remedy : "";
+    v->build_id = e->build_id;
+    v->warning = e->warning;
+    v->warning_remedy = e->warning_remedy;
 }
 
 /* The file's name without folder and ".json", for manifests that do not tell their id. */
@@ -116,20 +119,38 @@ static burni_entry *make_entry(const char *path)
     return e;
 }
 
-/* 1 when an earlier entry has the same id. Guessed ids hide nothing and are hidden by nothing. */
-static int is_hidden(const burni_listing *list, const burni_entry *e)
+void burni_entry_name_rival(burni_entry *e)
+{
+    size_t used = strlen(e->remedy);
+    if (e->rival != NULL) {
+        (void)snprintf(e->remedy + used, sizeof(e->remedy) - used, "%sor remove %s: it hides %s",
+                       used > 0 ? "; " : "", e->manifest_path, e->rival->manifest_path);
+    }
+}
+
+/* Of two manifests with one id the first is taken, also when it is broken: which one that is must
+ * not depend on what works. Guessed ids hide nothing and are hidden by nothing. */
+static void check_hidden(const burni_listing *list, burni_entry *e)
 {
     for (uint32_t i = 0; i < list->n; i++) {
-        const burni_entry *first = list->entries[i];
-        if (e->id_is_guess || first->id_is_guess ||
+        burni_entry *first = list->entries[i];
+        if (e->id_is_guess || first->id_is_guess || first->is_hidden ||
             strcmp(first->manifest.id, e->manifest.id) != 0) {
             continue;
         }
-        burni_log(BURN_LOG_INFO, "loader", "%s: %s is ignored, %s comes first", e->manifest.id,
-                  e->manifest_path, first->manifest_path);
-        return 1;
+        e->is_hidden = 1;
+        int32_t code = burni_entry_fail(
+            e, BURN_E_DENIED, "remove one of the two manifests, or change BURN_PLUGIN_PATH",
+            "%s hides it: it has the same id and comes first", first->manifest_path);
+        burni_entry_view(e, 0, BURNI_PLUGIN_HIDDEN, code);
+        if (first->rival == NULL) {
+            first->rival = e;
+            if (first->views[0].state == BURNI_PLUGIN_BROKEN) {
+                burni_entry_name_rival(first);
+            }
+        }
+        return;
     }
-    return 0;
 }
 
 static void check_same_file(const burni_listing *list, burni_entry *e)
@@ -139,7 +160,7 @@ static void check_same_file(const burni_listing *list, burni_entry *e)
     }
     for (uint32_t i = 0; i < list->n; i++) {
         const burni_entry *first = list->entries[i];
-        if (first->has_file && first->dev == e->dev && first->ino == e->ino) {
+        if (!first->is_hidden && first->has_file && first->dev == e->dev && first->ino == e->ino) {
             int32_t code = burni_entry_fail(e, BURN_E_INVALID, "remove one of the two manifests",
                                             "its library is the same file as that of \"%s\" (%s)",
                                             first->manifest.id, first->manifest_path);
@@ -213,14 +234,14 @@ static int32_t add_manifest(burni_listing *list, const char *path, const char *a
     if (e == NULL) {
         return BURN_E_NO_MEMORY;
     }
-    if (is_hidden(list, e)) {
-        entry_free(e);
-        return BURN_OK;
-    }
+    check_hidden(list, e);
     check_same_file(list, e);
     check_allowed(e, allowed);
     if (e->views[0].state == BURNI_PLUGIN_BROKEN) {
         burni_log(BURN_LOG_INFO, "loader", "%s: %s", e->manifest.id, e->reason);
+    } else if (e->is_hidden) {
+        burni_log(BURN_LOG_INFO, "loader", "%s: %s is not used: %s; %s", e->manifest.id,
+                  e->manifest_path, e->reason, e->remedy);
     }
     int32_t code = append(list, e);
     if (code != BURN_OK) {

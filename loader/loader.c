@@ -109,7 +109,7 @@ burni_entry *burni_loader_entry_find(const char *id)
     uint32_t n = id != NULL ? burni_loader_count() : 0;
     for (uint32_t i = 0; i < n; i++) {
         burni_entry *e = burni_loader_entry(i);
-        if (e == NULL || strcmp(e->manifest.id, id) != 0) {
+        if (e == NULL || e->is_hidden || strcmp(e->manifest.id, id) != 0) {
             continue;
         }
         if (!e->id_is_guess) {
@@ -243,6 +243,9 @@ int32_t burni_entry_open(burni_entry *e, burn_err *err)
         double start = now_ms();
         code = attempt(e, &table);
         double ms = now_ms() - start;
+        if (code != BURN_OK) {
+            burni_entry_name_rival(e);
+        }
         publish(e, code, table, ms);
         burni_log(BURN_LOG_DEBUG, "loader", "%s: %s after %.3f ms%s%s", e->manifest.id,
                   code == BURN_OK ? "open" : "not usable", ms, code == BURN_OK ? "" : ": ",

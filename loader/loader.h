@@ -18,7 +18,8 @@ enum {
     BURNI_PLUGIN_KNOWN = 1,   /* manifest read, not opened yet */
     BURNI_PLUGIN_OPEN = 2,    /* table checked, usable */
     BURNI_PLUGIN_BROKEN = 3,  /* `reason` says why */
-    BURNI_PLUGIN_DISABLED = 4 /* not on the BURN_BACKENDS allow list */
+    BURNI_PLUGIN_DISABLED = 4, /* not on the BURN_BACKENDS allow list */
+    BURNI_PLUGIN_HIDDEN = 5    /* an earlier manifest has its id; never opened */
 };
 
 typedef struct burni_plugin {
@@ -32,10 +33,13 @@ typedef struct burni_plugin {
     int64_t priority;
     int32_t state;
     int32_t code;       /* status of the failure */
-    const char *reason; /* "" unless broken or disabled */
+    const char *reason; /* "" unless broken, disabled or hidden */
     const char *remedy; /* what to do about it, "" when nothing is known */
     const burn_plugin *table; /* NULL unless open: a full-size copy owned by the loader */
     double open_ms;     /* what opening took */
+    const char *build_id; /* of its library, in hex; "" until that was looked at */
+    const char *warning;  /* what its vendor should mend though it works, "" when nothing */
+    const char *warning_remedy;
 } burni_plugin;
 
 /* Reads the manifests once; later calls return at once. Fails only when memory is short. */

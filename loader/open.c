@@ -13,7 +13,9 @@
 #define _GNU_SOURCE
 #endif
 #include "base/alloc.h"
+#include "base/log.h"
 #include "loader/entry.h"
+#include "loader/links.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -192,6 +194,40 @@ static int32_t map_library(burni_entry *e, const char *real, const struct stat *
     return BURN_OK;
 }
 
+/* Symbols beside the entry, and libraries of ours: told, not refused (rule 17). */
+static void look_at_links(burni_entry *e, int fd)
+{
+    burni_links links;
+    burni_links_look(fd, &links);
+    burni_text_clean(e->build_id, sizeof(e->build_id), links.build_id);
+    char text[sizeof(e->warning)];
+    burni_text t;
+    burni_text_init(&t, text, sizeof(text));
+    if (links.needed[0] != '\0') {
+        burni_text_add(&t, "its library is linked with %s, which a plugin must not need",
+                       links.needed);
+    }
+    for (uint32_t i = 0; i < links.n_exports && i < BURNI_LINK_NAMES; i++) {
+        if (i == 0) {
+            burni_text_add(&t, "%sit exports %u symbol%s beside " BURN_PLUGIN_SYMBOL ": ",
+                           t.used > 0 ? "; " : "", links.n_exports,
+                           links.n_exports == 1 ? "" : "s");
+        }
+        burni_text_add(&t, "%s%.40s", i > 0 ? ", " : "", links.exports[i]);
+    }
+    if (t.used == 0) {
+        return;
+    }
+    burni_text_add(&t, "%s", links.n_exports > BURNI_LINK_NAMES ? ", ..." : "");
+    burni_text_clean(e->warning, sizeof(e->warning), text);
+    burni_text_clean(e->warning_remedy, sizeof(e->warning_remedy),
+                     links.n_exports > 0
+                         ? "its vendor should link it with hidden visibility and a version script"
+                         : "its vendor should link it without libraries of this project");
+    burni_log(BURN_LOG_WARN, "loader", "%s: %s; %s", e->manifest.id, e->warning,
+              e->warning_remedy);
+}
+
 int32_t burni_open_library(burni_entry *e, burn_plugin_query_fn *out)
 {
     char real[PATH_MAX];
@@ -211,6 +247,7 @@ int32_t burni_open_library(burni_entry *e, burn_plugin_query_fn *out)
     struct stat st;
     int32_t code = check_file(e, fd, real, &st);
     if (code == BURN_OK) {
+        look_at_links(e, fd);
         code = map_library(e, real, &st, out);
     }
     /* Kept open until here: while it is, its inode number cannot be used again. */

@@ -93,8 +93,8 @@ static uint32_t describe_unusable(burni_text *t, int told)
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
-        if (p != NULL && p->reason[0] != '\0' && strcmp(p->kind, "extension") != 0 &&
-            !(told && burni_loader_entry(i) != NULL && is_for_auto(p))) {
+        if (p != NULL && p->reason[0] != '\0' && p->state != BURNI_PLUGIN_HIDDEN &&
+            strcmp(p->kind, "extension") != 0 && !(told && burni_loader_entry(i) != NULL && is_for_auto(p))) {
             burni_text_add(t, "%s%s (%.120s)", before, p->id, p->reason);
             before = ", ";
             found++;
@@ -128,7 +128,7 @@ static void describe_extensions(burni_text *t)
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
-        if (p != NULL && strcmp(p->kind, "extension") == 0) {
+        if (p != NULL && p->state != BURNI_PLUGIN_HIDDEN && strcmp(p->kind, "extension") == 0) {
             burni_text_add(t, "%s%s", before, p->id);
             before = ", ";
         }
@@ -306,8 +306,8 @@ static void try_backends(auto_pick *pick, int cpu_backends)
     for (uint32_t i = 0; i < n; i++) {
         burni_entry *e = burni_loader_entry(i);
         const burni_plugin *p = burni_loader_at(i);
-        if (e == NULL || strcmp(e->manifest.kind, "backend") != 0 || e->manifest.priority < 0 ||
-            is_cpu_backend(e) != cpu_backends) {
+        if (e == NULL || e->is_hidden || strcmp(e->manifest.kind, "backend") != 0 ||
+            e->manifest.priority < 0 || is_cpu_backend(e) != cpu_backends) {
             continue;
         }
         if (p->state == BURNI_PLUGIN_DISABLED || p->state == BURNI_PLUGIN_BROKEN) {
@@ -325,7 +325,8 @@ static uint32_t describe_by_name(burni_text *t)
     uint32_t n = burni_loader_count();
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
-        if (p != NULL && p->priority < 0 && strcmp(p->kind, "backend") == 0) {
+        if (p != NULL && p->state != BURNI_PLUGIN_HIDDEN && p->priority < 0 &&
+            strcmp(p->kind, "backend") == 0) {
             burni_text_add(t, "%s%s", found == 0 ? "; only by name: " : ", ", p->id);
             found++;
         }

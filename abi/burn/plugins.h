@@ -20,7 +20,8 @@ enum {
     BURN_PLUGIN_LOADABLE = 2, /* the library is open and fits; it has no device here */
     BURN_PLUGIN_USABLE = 3,
     BURN_PLUGIN_BROKEN = 4,  /* `reason` says why */
-    BURN_PLUGIN_DISABLED = 5 /* left out by BURN_BACKENDS */
+    BURN_PLUGIN_DISABLED = 5, /* left out by BURN_BACKENDS */
+    BURN_PLUGIN_HIDDEN = 6    /* an earlier manifest has the same id; `reason` names it */
 };
 
 typedef struct burn_plugin_info {
@@ -39,6 +40,9 @@ typedef struct burn_plugin_info {
     int32_t code;       /* status of the failure */
     char reason[640];   /* "" when nothing is wrong */
     char remedy[256];   /* "" when nothing is known */
+    char build_id[72];  /* of its library, in hex; "" when that has none or is not open */
+    char warning[320];  /* what its vendor should mend though it works, "" when nothing */
+    char warning_remedy[168];
 } burn_plugin_info;
 
 /* Plugins in order of their folders and names, broken ones among them. */

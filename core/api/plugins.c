@@ -21,8 +21,9 @@ static int32_t public_state(int32_t state)
         [BURNI_PLUGIN_OPEN] = BURN_PLUGIN_LOADABLE,
         [BURNI_PLUGIN_BROKEN] = BURN_PLUGIN_BROKEN,
         [BURNI_PLUGIN_DISABLED] = BURN_PLUGIN_DISABLED,
+        [BURNI_PLUGIN_HIDDEN] = BURN_PLUGIN_HIDDEN,
     };
-    int fine = state >= BURNI_PLUGIN_KNOWN && state <= BURNI_PLUGIN_DISABLED;
+    int fine = state >= BURNI_PLUGIN_KNOWN && state <= BURNI_PLUGIN_HIDDEN;
     return fine ? states[state] : BURN_PLUGIN_BROKEN;
 }
 
@@ -41,6 +42,9 @@ static void fill(burn_plugin_info *out, const burni_plugin *p)
     out->code = p->code;
     (void)snprintf(out->reason, sizeof(out->reason), "%s", p->reason);
     (void)snprintf(out->remedy, sizeof(out->remedy), "%s", p->remedy);
+    (void)snprintf(out->build_id, sizeof(out->build_id), "%s", p->build_id);
+    (void)snprintf(out->warning, sizeof(out->warning), "%s", p->warning);
+    (void)snprintf(out->warning_remedy, sizeof(out->warning_remedy), "%s", p->warning_remedy);
 }
 
 /* An extension is of use when its ops are registered; kernels that are left out are told too. */

@@ -65,6 +65,17 @@ static void overrun(void *at, size_t size, size_t n)
     memset((unsigned char *)at + size, 0x42, n);
 }
 
+#ifdef MORE_SYMBOLS
+/* What a plugin exports beside its entry when its vendor forgets the flags. */
+#define EXPORT __attribute__((visibility("default")))
+EXPORT int hostile_helper(void);
+EXPORT int hostile_state = 3;
+EXPORT int hostile_helper(void)
+{
+    return hostile_state;
+}
+#endif
+
 static int32_t fail(burn_err *err, int32_t code, const char *text)
 {
     err->code = code;

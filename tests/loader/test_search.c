@@ -123,9 +123,9 @@ static void the_order_is_by_folder_then_name(void **state)
     char path[800];
     (void)snprintf(path, sizeof(path), "%s:%s:%s", first, last, first);
     assert_int_equal(setenv("BURN_PLUGIN_PATH", path, 1), 0);
-    static const char *const ids[] = {"twice", "zz", "aa", "bb"};
-    assert_int_equal(burni_loader_count(), 4);
-    for (uint32_t i = 0; i < 4; i++) {
+    static const char *const ids[] = {"twice", "zz", "aa", "bb", "twice"};
+    assert_int_equal(burni_loader_count(), 5);
+    for (uint32_t i = 0; i < 5; i++) {
         assert_string_equal(burni_loader_at(i)->id, ids[i]);
     }
     /* A folder that is named twice is searched once. */
@@ -134,6 +134,63 @@ static void the_order_is_by_folder_then_name(void **state)
     assert_null(strstr(again + 1, "-first]"));
     /* Two of one id: the first path wins. */
     world_expect(burni_loader_find("twice")->manifest_path, "-first/twice.json");
+    const burni_plugin *hidden = burni_loader_at(4);
+    assert_int_equal(hidden->state, BURNI_PLUGIN_HIDDEN);
+    assert_int_equal(hidden->code, BURN_E_DENIED);
+    world_expect(hidden->reason, "-first/twice.json hides it: it has the same id and comes first");
+    world_expect(hidden->remedy, "remove one of the two manifests, or change BURN_PLUGIN_PATH");
+    assert_int_equal(burni_loader_open("twice", NULL, NULL), BURN_OK);
+    assert_int_equal(burni_loader_at(4)->state, BURNI_PLUGIN_HIDDEN);
+}
+
+/* Puts a plugin of that id and library into a folder of its own, before what was there. */
+static void hide(const char *name, const char *id, const char *library, const char *abi)
+{
+    char last[256];
+    char folder[256];
+    char path[800];
+    (void)snprintf(last, sizeof(last), "%s", world_dir);
+    world_folder(name, folder, sizeof(folder));
+    (void)snprintf(world_dir, sizeof(world_dir), "%s", folder);
+    (void)snprintf(path, sizeof(path), "%s.so", id);
+    world_library(library, path);
+    world_manifest(id, "backend", "cpu", 1, abi);
+    (void)snprintf(path, sizeof(path), "%s:%s", folder, last);
+    assert_int_equal(setenv("BURN_PLUGIN_PATH", path, 1), 0);
+    (void)snprintf(world_dir, sizeof(world_dir), "%s", last);
+}
+
+/* B240: the first is taken, whatever it is; what it hides is named where it fails. */
+static void b240_a_broken_plugin_names_the_one_that_it_hides(void **state)
+{
+    (void)state;
+    world_err e;
+    world_plugin("twice");
+    hide("no_plugin", "twice", "not_a_plugin.so", "0.1");
+    assert_int_equal(burni_loader_open("twice", NULL, world_err_init(&e)), BURN_E_FORMAT);
+    world_expect(e.err.text, "-no_plugin/twice.json: it hides ");
+    world_expect(e.err.text, "/twice.json");
+    assert_int_equal(burni_loader_at(1)->state, BURNI_PLUGIN_HIDDEN);
+    world_expect(burni_loader_at(1)->reason, "-no_plugin/twice.json hides it");
+    /* One whose manifest alone shows that it does not fit. */
+    burni_loader_forget();
+    world_plugin("old");
+    hide("old_abi", "old", "stub.so", "9.0");
+    assert_int_equal(burni_loader_find("old")->state, BURNI_PLUGIN_BROKEN);
+    world_expect(burni_loader_find("old")->remedy, "-old_abi/old.json: it hides ");
+    /* A manifest that does not tell its id hides nobody. */
+    burni_loader_forget();
+    char folder[256];
+    world_folder("torn", folder, sizeof(folder));
+    world_plugin("good");
+    char path[800];
+    (void)snprintf(path, sizeof(path), "%s/good.json", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs("{", file) >= 0 && fclose(file) == 0);
+    (void)snprintf(path, sizeof(path), "%s:%s", folder, world_dir);
+    assert_int_equal(setenv("BURN_PLUGIN_PATH", path, 1), 0);
+    assert_int_equal(burni_loader_open("good", NULL, NULL), BURN_OK);
 }
 
 static void one_library_is_one_plugin(void **state)
@@ -234,6 +291,7 @@ int main(void)
         LOADER_TEST(loose_folders_are_refused),
         LOADER_TEST(a_folder_with_too_many_manifests_is_refused),
         LOADER_TEST(the_order_is_by_folder_then_name),
+        LOADER_TEST(b240_a_broken_plugin_names_the_one_that_it_hides),
         LOADER_TEST(one_library_is_one_plugin),
         LOADER_TEST(the_allow_list),
         LOADER_TEST(ten_thousand_manifests),
