@@ -260,6 +260,11 @@ void conf_check_claims_tried(conf_report *report, burn_device *device, uint32_t 
 int conf_check_claims(conf_report *report, burn_device *device, const char *path);
 int conf_write_claims(burn_device *device, const char *path);
 
+/* ---- linked.c ------------------------------------------------------------------------------- */
+
+/* That the plugins of the device and the extension (or NULL) export their entry only. */
+void conf_check_linked(conf_report *report, const char *device, const char *extension);
+
 /* ---- report.c ------------------------------------------------------------------------------- */
 
 enum { CONF_PASS = 0, CONF_FAIL = 1, CONF_SKIP = 2 };

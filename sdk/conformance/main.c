@@ -376,6 +376,7 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
     if (!o->no_modes && report->n_passed + report->n_failed > 0) {
         conf_check_modes(report, argc, argv);
     }
+    conf_check_linked(report, runner->name, o->extension);
     burn_device *device = (burn_device *)runner->context;
     if (whole) {
         conf_check_claims_tried(report, device, o->first_op);

@@ -4,8 +4,9 @@
 
 usage: doctor.py --burn PROGRAM --stubs FOLDER
 A folder gets every defect of stub.c and hostile.c under its name, and a slow plugin. The program
-must end by itself, list each of them with a reason, and say which one is slow. `burn devices` tells
-which of the stubs' devices are one.
+must end by itself, list each of them with a reason, and say which one is slow; plugins that work
+get a warning where they were linked badly, and those that are hidden say by which. `burn devices`
+tells which of the stubs' devices are one.
 """
 import argparse
 import json
@@ -98,6 +99,49 @@ def b236_one_device_through_two_backends_is_linked(burn, folder):
     return problems
 
 
+def what_works_and_is_told(burn, stubs):
+    """Plugins that work: linked as they should not be; and one that hides another of its id."""
+    problems = []
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        for folder in (first, second):
+            os.chmod(folder, 0o755)
+        for folder, name, library in ((first, "many", "exports.so"), (first, "twice", "hostile.so"),
+                                      (second, "twice", "hostile.so"),
+                                      (first, "bad", "not_a_plugin.so"),
+                                      (second, "bad", "hostile.so")):
+            shutil.copyfile(pathlib.Path(stubs, library), pathlib.Path(folder, f"{name}.so"))
+            manifest = {"format": 1, "id": name, "name": name, "kind": "backend",
+                        "file": f"{name}.so", "version": "1.2.3", "license": "MIT",
+                        "abi": {"oldest": "0.1", "newest": "0.1"}, "priority": -5}
+            pathlib.Path(folder, f"{name}.json").write_text(json.dumps(manifest))
+        env = {**os.environ, "BURN_PLUGIN_PATH": f"{first}:{second}"}
+        env.pop("BURN_DEVICE", None)
+        env.pop("BURN_BACKENDS", None)
+        text = subprocess.run([burn, "doctor"], env=env, capture_output=True, text=True,
+                              timeout=100).stdout
+        done = subprocess.run([burn, "doctor", "--json"], env=env, capture_output=True, text=True,
+                              timeout=100).stdout
+        plugins = json.loads(done)["plugins"]
+        expected = [
+            ("many", "usable", "warning", "it exports 2 symbols beside burn_plugin_query"),
+            ("many", "usable", "warning_remedy", "version script"),
+            ("twice", "usable", "warning", ""),
+            ("twice", "hidden", "reason", f"{first}/twice.json hides it"),
+            ("twice", "hidden", "remedy", "remove one of the two manifests"),
+            ("bad", "broken", "remedy", f"remove {first}/bad.json: it hides {second}/bad.json"),
+            ("bad", "hidden", "reason", f"{first}/bad.json hides it"),
+        ]
+        for name, state, key, words in expected:
+            found = [p for p in plugins if p["id"] == name and p["state"] == state]
+            if len(found) != 1 or words not in found[0][key] or (not words and found[0][key]):
+                problems.append(f"doctor: {name} {state}: {key} lacks '{words}': {found}")
+            elif words not in text:
+                problems.append(f"doctor: the text lacks '{words}'")
+        if not any(p["build_id"] and f"build {p['build_id']}" in text for p in plugins):
+            problems.append("doctor: no build id is told")
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--burn", required=True)
@@ -108,6 +152,7 @@ def main():
         ids = install(folder, args.stubs)
         problems = check(args.burn, folder, ids)
         problems += b236_one_device_through_two_backends_is_linked(args.burn, folder)
+    problems += what_works_and_is_told(args.burn, args.stubs)
     for line in problems:
         print(line)
     print(f"doctor: {len(ids)} plugins, {len(problems)} problems")
