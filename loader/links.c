@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * links.c - what a plugin's file tells about how it was linked: its build id, what it exports beside
- * its entry, and whether it needs a library of ours.
+ * links.c - what a plugin's file tells about how it was linked: its build id, what it exports
+ * beside its entry, and whether it needs a library of ours.
  *
  * Read from the file, before its code may run. None of it decides whether the plugin is opened, so
  * a file without sections, or with sections that make no sense, just tells nothing: every offset

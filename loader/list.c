@@ -4,8 +4,9 @@
  *
  * The first manifest of an id wins, in order of search, and the others stay in the list as hidden;
  * so does the first of two that name one file (same device and inode). A broken manifest stays with
- * its reason, under its file's name. BURN_BACKENDS, when set, names the backends that may be used; the others stay in the list
- * as disabled. Both variables are read here, once per process. Runs without the loader's lock.
+ * its reason, under its file's name. BURN_BACKENDS, when set, names the backends that may be used;
+ * the others stay in the list as disabled. Both variables are read here, once per process. Runs
+ * without the loader's lock.
  */
 #include "base/alloc.h"
 #include "base/env.h"

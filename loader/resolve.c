@@ -94,7 +94,8 @@ static uint32_t describe_unusable(burni_text *t, int told)
     for (uint32_t i = 0; i < n; i++) {
         const burni_plugin *p = burni_loader_at(i);
         if (p != NULL && p->reason[0] != '\0' && p->state != BURNI_PLUGIN_HIDDEN &&
-            strcmp(p->kind, "extension") != 0 && !(told && burni_loader_entry(i) != NULL && is_for_auto(p))) {
+            strcmp(p->kind, "extension") != 0 &&
+            !(told && burni_loader_entry(i) != NULL && is_for_auto(p))) {
             burni_text_add(t, "%s%s (%.120s)", before, p->id, p->reason);
             before = ", ";
             found++;
