@@ -87,9 +87,16 @@ static int read_pair(const char **at, uint32_t n_axes, int64_t least, int64_t ou
     return 1;
 }
 
-static int read_option(const char **at, uint32_t n_axes, burn_conv_opts *opts)
+/* Each letter once: `seen` has a bit for each of the alphabet. */
+static int read_option(const char **at, uint32_t n_axes, uint32_t *seen, burn_conv_opts *opts)
 {
-    switch (*(*at)++) {
+    char letter = *(*at)++;
+    uint32_t bit = letter >= 'a' && letter <= 'z' ? UINT32_C(1) << (letter - 'a') : 0;
+    if ((*seen & bit) != 0) {
+        return 0;
+    }
+    *seen |= bit;
+    switch (letter) {
     case 's':
         return read_pair(at, n_axes, 1, opts->stride);
     case 'p':
@@ -106,6 +113,7 @@ static int read_option(const char **at, uint32_t n_axes, burn_conv_opts *opts)
 static int read_convolution(const char *text, uint32_t n_axes, sized_call *out)
 {
     const char *at = text;
+    uint32_t seen = 0;
     int64_t kernel[3];
     memset(out, 0, sizeof(*out));
     out->opts.struct_size = (uint32_t)sizeof(out->opts);
@@ -120,7 +128,7 @@ static int read_convolution(const char *text, uint32_t n_axes, sized_call *out)
     }
     while (*at == ':') {
         at++;
-        if (!read_option(&at, n_axes, &out->opts)) {
+        if (!read_option(&at, n_axes, &seen, &out->opts)) {
             return 0;
         }
     }
@@ -199,17 +207,14 @@ static int take_list(const cli *c, burn_device *device, uint8_t dtype, const mak
                      const char *list)
 {
     char parts[1024];
-    char *rest = parts;
     int status = CLI_FINE;
     if (strlen(list) >= sizeof(parts)) {
         return cli_usage(c, "%s: the list is too long", m->option);
     }
     (void)snprintf(parts, sizeof(parts), "%s", list);
-    char *one = strtok_r(parts, ",", &rest);
-    if (one == NULL) {
-        return cli_usage(c, "%s: the list is empty; a part is %s", m->option, m->form);
-    }
-    for (; one != NULL && status == CLI_FINE; one = strtok_r(NULL, ",", &rest)) {
+    char *rest = parts;
+    while (rest != NULL && status == CLI_FINE) {
+        const char *one = strsep(&rest, ","); /* which gives empty parts, too */
         sized_call call;
         int fine = m->n_axes == 0 ? read_product(one, &call)
                                   : read_convolution(one, m->n_axes, &call);

@@ -304,11 +304,19 @@ burn_tensor *burn_conv_transpose2d(burn_tensor *x, burn_tensor *w, burn_tensor *
     return convolve(BURN_OP_CONV_TRANSPOSE2D, x, w, bias, opts);
 }
 
-static int fill_pool(burn_attrs_pool *a, const burn_pool_opts *o)
+/* NULL, or what the call returns when options are not there or of an unknown size. */
+static burn_tensor *fill_pool(burn_attrs_pool *a, uint64_t op, const burn_pool_opts *o)
 {
+    const char *name = burni_op_find(op)->def.name;
     burn_attrs_init(a, sizeof(*a));
-    if (o == NULL || o->struct_size < sizeof(*o)) {
-        return 0;
+    if (o == NULL) {
+        return burni_call_fail(op, BURN_E_INVALID,
+                               "%s: opts is NULL; it says at least the kernel's size", name);
+    }
+    if (o->struct_size < sizeof(*o)) {
+        return burni_call_fail(op, BURN_E_INVALID,
+                               "%s: opts.struct_size is %u; set it to sizeof(burn_pool_opts)",
+                               name, o->struct_size);
     }
     for (int d = 0; d < 2; d++) {
         a->kernel[d] = o->kernel[d];
@@ -318,18 +326,16 @@ static int fill_pool(burn_attrs_pool *a, const burn_pool_opts *o)
     }
     a->ceil_mode = o->ceil_mode != 0;
     a->count_include_pad = o->exclude_pad == 0;
-    return 1;
+    return NULL;
 }
 
 burn_tensor *burn_max_pool2d(burn_tensor *x, const burn_pool_opts *opts, burn_tensor **out_index)
 {
     burn_attrs_pool a;
-    burn_tensor *out[2] = {NULL, NULL};
-    if (!fill_pool(&a, opts)) {
-        out[0] = burni_call_fail(BURN_OP_MAX_POOL2D, BURN_E_INVALID,
-                                 "max_pool2d: opts missing or of an unknown size");
-        out[1] = out[0];
-    } else {
+    burn_tensor *out[2];
+    out[0] = fill_pool(&a, BURN_OP_MAX_POOL2D, opts);
+    out[1] = out[0];
+    if (out[0] == NULL) {
         a.count_include_pad = 0;
         (void)burni_call_n(NULL, BURN_OP_MAX_POOL2D, &a, &x, 1, out, 2);
     }
@@ -342,11 +348,8 @@ burn_tensor *burn_max_pool2d(burn_tensor *x, const burn_pool_opts *opts, burn_te
 burn_tensor *burn_avg_pool2d(burn_tensor *x, const burn_pool_opts *opts)
 {
     burn_attrs_pool a;
-    if (!fill_pool(&a, opts)) {
-        return burni_call_fail(BURN_OP_AVG_POOL2D, BURN_E_INVALID,
-                               "avg_pool2d: opts missing or of an unknown size");
-    }
-    return burni_call(NULL, BURN_OP_AVG_POOL2D, &a, &x, 1);
+    burn_tensor *failed = fill_pool(&a, BURN_OP_AVG_POOL2D, opts);
+    return failed != NULL ? failed : burni_call(NULL, BURN_OP_AVG_POOL2D, &a, &x, 1);
 }
 
 static burn_tensor *adaptive(uint64_t op, burn_tensor *x, int64_t height, int64_t width)

@@ -83,6 +83,7 @@ class Env(unittest.TestCase):
         for text in ("2x4x12:6x3x3", "2x4x12x10", "2x4x12x10:6x3", "2x4x12x10:6x3x3:",
                      "0x1x1x1:1x1x1", "2x4x12x10:6x3x3:s0", "2x4x12x10:6x3x3:q1",
                      "2x4x12x10:6x3x3:p-1", "2x4x12x10:6x3x3:s1x2x3",
+                     "2x4x12x10:6x3x3:d2:d3", "2x4x12x10:6x3x3,", ",2x4x12x10:6x3x3",
                      "2x4x12x10:6x3x3:g", "1x1x1x1048577:1x1x1",
                      "40x30x20", "2x4x12x10:6x3x3 ", "2 x4x12x10:6x3x3"):
             done = self.call(BURN, "env", "prepare", "lab", "--conv2d", text, status=2)

@@ -301,10 +301,16 @@ int32_t burn_fit(burn_module *model, burn_optimizer *optimizer, const burn_datas
 {
     burn_err spare;
     err = burni_train_first(err, &spare);
-    if (model == NULL || optimizer == NULL || opts == NULL ||
-        opts->struct_size < FIRST_OPTS) {
+    if (model == NULL || optimizer == NULL || opts == NULL) {
+        return burni_train_fail(err, BURN_E_INVALID, "fit: %s is NULL",
+                                model == NULL       ? "model"
+                                : optimizer == NULL ? "optimizer"
+                                                    : "opts");
+    }
+    if (opts->struct_size < FIRST_OPTS) {
         return burni_train_fail(err, BURN_E_INVALID,
-                                "fit: model, optimizer or opts missing or of an unknown size");
+                                "fit: opts.struct_size is %u; set it to sizeof(burn_fit_opts)",
+                                opts->struct_size);
     }
     if (check_opts(opts, err) != BURN_OK || check_dataset(train, err) != BURN_OK ||
         (valid != NULL && check_dataset(valid, err) != BURN_OK)) {

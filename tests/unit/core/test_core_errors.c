@@ -116,6 +116,19 @@ static void test_null_operands(void **state)
     check_failed(out, BURN_E_NOT_FOUND, "39", NULL);
 }
 
+static void test_options_of_pools(void **state)
+{
+    (void)state;
+    burn_tensor *x = burn_zeros(dev, BURN_F32, 4, DIMS(1, 1, 4, 4));
+    burn_pool_opts opts = {.struct_size = 5, .kernel = {2, 2}};
+    burn_tensor *index = NULL;
+    check_failed(burn_max_pool2d(x, NULL, &index), BURN_E_INVALID, "max_pool2d", "NULL", NULL);
+    check_failed(index, BURN_E_INVALID, "max_pool2d", "NULL", NULL);
+    check_failed(burn_max_pool2d(x, &opts, NULL), BURN_E_INVALID, "max_pool2d", "5", NULL);
+    check_failed(burn_avg_pool2d(x, NULL), BURN_E_INVALID, "avg_pool2d", "NULL", NULL);
+    check_failed(burn_avg_pool2d(x, &opts), BURN_E_INVALID, "avg_pool2d", "5", NULL);
+}
+
 /* ---- texts --------------------------------------------------------------------------------- */
 
 static burn_tensor *half(void)
@@ -469,6 +482,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_other_work_goes_on),
         CORE_TEST(test_sync_returns_the_first_failure_and_clears),
         CORE_TEST(test_null_operands),
+        CORE_TEST(test_options_of_pools),
         CORE_TEST(test_calls_by_id_that_cannot_be_made),
         CORE_TEST(test_dtypes_do_not_mix),
         CORE_TEST(test_shapes_that_do_not_fit),

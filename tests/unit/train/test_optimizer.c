@@ -393,6 +393,13 @@ static void options__wrong_ones_are_told(void **state)
     fit.lr = 0;
     assert_int_equal(burn_fit(m, o, &data, NULL, &fit, &err), BURN_E_INVALID);
     expect_text(&err, "lr is 0, it must be above 0");
+    assert_int_equal(burn_fit(m, NULL, &data, NULL, &fit, &err), BURN_E_INVALID);
+    expect_text(&err, "optimizer is NULL");
+    assert_int_equal(burn_fit(m, o, &data, NULL, NULL, &err), BURN_E_INVALID);
+    expect_text(&err, "opts is NULL");
+    fit.struct_size = 3;
+    assert_int_equal(burn_fit(m, o, &data, NULL, &fit, &err), BURN_E_INVALID);
+    expect_text(&err, "struct_size is 3");
     burn_grads_free(grads);
     burn_optimizer_free(o);
     burn_module_free(m);
