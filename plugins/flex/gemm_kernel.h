@@ -50,7 +50,8 @@ typedef void (*flex_tile_fn)(const flex_tile *t);
 typedef struct flex_gemm_kernels {
     uint32_t mr; /* of a full tile */
     uint32_t nr;
-    uint32_t lanes; /* of a vector */
+    uint32_t lanes; /* of a vector: a power of two */
+    uint32_t lane_bits; /* which one: a division costs a small product dear */
     uint32_t rows[FLEX_NV_MAX + 1]; /* most rows of a tile of so many vectors of columns */
     /* The full tile from a packed panel of B, [kc][nr], and from rows of A, or from its panel
      * [kc][mr]. */

@@ -205,6 +205,7 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .mr = MR,
     .nr = NR,
     .lanes = VL,
+    .lane_bits = VL == 16 ? 4 : VL == 8 ? 3 : 2,
     .rows = {0, ROWS_OF},
     .tile = {TILES(TILE_ENTRY)},
     .turned = {TILES(TURNED_ENTRY)},

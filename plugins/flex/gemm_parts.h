@@ -40,7 +40,7 @@ void flex_gemm_run_tile(const flex_gemm *g, const flex_gemm_kernels *kernels, fl
 /* Vectors of columns that n columns take, nr at most. */
 static inline int flex_gemm_vectors(const flex_gemm_kernels *kernels, int64_t n)
 {
-    return (int)(((uint32_t)n + kernels->lanes - 1) / kernels->lanes);
+    return (int)(((uint32_t)n + kernels->lanes - 1) >> kernels->lane_bits);
 }
 
 /*
@@ -51,7 +51,7 @@ static inline flex_tile_fn flex_gemm_tile_fn(const flex_gemm_kernels *kernels, i
                                              int64_t rows, int64_t n)
 {
     int v = flex_gemm_vectors(kernels, n);
-    if ((uint32_t)n % kernels->lanes != 0 && kernels->part[v][rows] != NULL) {
+    if (((uint32_t)n & (kernels->lanes - 1)) != 0 && kernels->part[v][rows] != NULL) {
         return turned ? kernels->part_turned[v][rows] : kernels->part[v][rows];
     }
     return turned ? kernels->turned[v][rows] : kernels->tile[v][rows];
