@@ -150,6 +150,7 @@ void conf_check_moved(conf_report *report, conf_runner *runner, conf_case *c)
         }
     }
     if (twins_are_whole(report, runner, c, twins)) {
-        conf_result(report, c, "moved", conf_layout_detail(c), CONF_PASS, "%s", "");
+        conf_result(report, c, "moved", conf_layout_detail(c), CONF_PASS,
+                    "the bits of operands that are kept; what others hold is whole");
     }
 }

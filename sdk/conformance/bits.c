@@ -4,9 +4,10 @@
  * depend on how work is deferred or on the number of threads.
  *
  * Each case by itself, three times over; in a chain, so that a window has several ops in it, before
- * and behind this one; its gradients; and one sample of each op at sizes that are large enough to
- * be shared out among threads: each of its sizes in turn, and all of them. What is compared with
- * what is in modes.c. To add something: a function that runs it, and a line of conf_write_bits.
+ * and behind this one; its gradients; and each sample in one dtype at sizes that are large enough
+ * to be shared out among threads; of the one that says most, each size in turn, in different
+ * dtypes, and all of them, not dense. What is compared with what is in modes.c. To add something: a
+ * function that runs it, and a line of conf_write_bits.
  */
 #include "conformance.h"
 
@@ -263,47 +264,65 @@ static int enlarge(conf_case *to, const conf_case *c, uint32_t form, int smoke)
     return 0;
 }
 
-/* The dtype that is tried at large sizes: f32, where the op has it. */
-static int is_large_variant(const conf_case *c)
+/* The variant of the dtype that most is tried with: f32, where the op has it. */
+static uint32_t main_variant(const conf_case *c, uint32_t n)
 {
     static conf_case other; /* large */
-    uint32_t n = conf_variants(c->def, &c->sample);
     for (uint32_t v = 0; v < n; v++) {
         other = *c;
         conf_case_dtypes(&other, v);
         if (other.dtype == BURN_F32) {
-            return v == c->variant;
+            return v;
         }
     }
-    return c->variant == 0;
+    return 0;
 }
 
-static void write_large(FILE *file, conf_runner *runner, const conf_case *c, int smoke)
+/* Does this dtype try the form? The first and the last are tried in the main one, those between in
+ * the next ones. */
+static int is_tried(const conf_case *c, uint32_t form)
+{
+    uint32_t n = conf_variants(c->def, &c->sample);
+    return c->variant == (main_variant(c, n) + form % FORMS) % n;
+}
+
+/* Form FORMS are all sizes; 0: the case has no such form. */
+static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint32_t form, int smoke)
 {
     static conf_case large; /* large */
     static const char *const names[FORMS + 1] = {"large_1st", "large_2nd", "large_3rd", "large_4th",
                                                  "large_all"};
-    uint32_t n_written = 0;
-    for (uint32_t k = 0; k <= FORMS && (!smoke || n_written == 0); k++) {
-        int64_t found[BURN_MAX_RANK];
-        uint32_t n = conf_distinct_sizes(c, found);
-        uint32_t form = k < FORMS ? k : n;
-        conf_arena arena = {NULL};
-        if ((k < FORMS && form >= n) || !enlarge(&large, c, form, smoke)) {
-            continue;
-        }
-        large.arena = &arena;
-        conf_case_inputs(&large);
-        line l = begin_line(file, runner, names[k]);
-        run_chained(&l, &large);
-        runner->reset(runner);
-        if (l.code == BURN_OK && has_gradient(&large)) {
-            run_gradient(&l, &large);
-        }
-        end_line(&l, &large);
-        conf_arena_free(&arena);
-        n_written++;
+    int64_t found[BURN_MAX_RANK];
+    uint32_t n = conf_distinct_sizes(c, found);
+    conf_arena arena = {NULL};
+    if ((form < FORMS && form >= n) || !enlarge(&large, c, form < FORMS ? form : n, smoke)) {
+        return 0;
     }
+    large.arena = &arena;
+    conf_case_inputs(&large);
+    line l = begin_line(file, runner, names[form]);
+    run_chained(&l, &large);
+    runner->reset(runner);
+    if (l.code == BURN_OK && has_gradient(&large)) {
+        run_gradient(&l, &large);
+    }
+    end_line(&l, &large);
+    conf_arena_free(&arena);
+    return 1;
+}
+
+/* Of the main sample each form, the last one not dense; of the others one. */
+static void write_large(FILE *file, conf_runner *runner, conf_case *c, int smoke)
+{
+    int is_main = c->sample_index == conf_main_sample(c->def);
+    int enough = smoke && !is_main;
+    for (uint32_t k = 0; k <= FORMS && !enough; k++) {
+        uint32_t form = is_main ? k : FORMS - k;
+        c->layout = is_main && form == FORMS ? CONF_MIXED : CONF_CONTIGUOUS;
+        int written = is_tried(c, is_main ? form : 0) && write_form(file, runner, c, form, smoke);
+        enough = written && (smoke || !is_main);
+    }
+    c->layout = CONF_CONTIGUOUS;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -330,9 +349,7 @@ void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c, int smoke)
         run_gradient(&l, c);
         end_line(&l, c);
     }
-    if (c->sample_index == conf_main_sample(c->def) && is_large_variant(c)) {
-        write_large(file, runner, c, smoke);
-    }
+    write_large(file, runner, c, smoke);
 }
 
 void conf_end_bits(FILE *file, uint64_t n_cases)

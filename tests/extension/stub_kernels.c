@@ -18,6 +18,8 @@
 #include <burn_sdk/op.h>
 #include <burn_sdk/slots.h>
 #include <math.h>
+#include <signal.h>
+#include <stdlib.h>
 
 static char own_id[64];
 static char names[2][80];
@@ -231,6 +233,15 @@ static int32_t counts_threads(const burn_call *call)
     return BURN_OK;
 }
 
+static int32_t breaks_with_threads(const burn_call *call)
+{
+    const burn_flex_kernel *flex = call->state;
+    if (flex->thread_count() == 3) {
+        (void)raise(SIGKILL);
+    }
+    return launch(call);
+}
+
 static int32_t takes_dense(const burn_call *call)
 {
     multiply(call, 2, 2);
@@ -320,6 +331,25 @@ static void use_flex(uint32_t row)
 static void threads(void)
 {
     use_flex(0);
+}
+
+static void threads_kill(void)
+{
+    use_flex(0);
+    rows[0].launch = breaks_with_threads;
+}
+
+/* One more sample where the number of threads was set. */
+static int32_t samples_by_mode(uint32_t i, burn_sample *out)
+{
+    const char *n = getenv("BURN_THREADS");
+    int more = n != NULL && strcmp(n, "3") == 0;
+    return samples(more && i > 0 ? i - 1 : i, out);
+}
+
+static void threads_samples(void)
+{
+    ops[1].samples = samples_by_mode;
 }
 
 /* Its answer is rarely seen in windows of one op. */
@@ -512,6 +542,8 @@ static const defect defects[] = {
     {"sweep", sweep},
     {"threads", threads},
     {"threads_gradient", threads_gradient},
+    {"threads_kill", threads_kill},
+    {"threads_samples", threads_samples},
     {"window", window},
 };
 
