@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Every public header, alone and twice, through one compiler in one language.
+"""Every public header, the SDK's and those of extensions among them, alone and twice, through one
+compiler in one language.
 
 usage: headers.py --compiler gcc-or-g++-or-clang... --std c11|c17|c++17|c++20
 Each header is compiled with -pedantic-errors and every warning an error, as is and with
@@ -25,39 +26,55 @@ APPLICATION = {"device.h", "tensor.h", "grad.h", "registry.h", "data.h", "metric
                "optim.h", "train.h", "api.h", "burn.h"}
 
 
+# Folders whose headers are installed: the first is what all others include. In the SDK only the
+# table that plugins share has no padding.
+FOLDERS = [("abi", "burn"), ("sdk", "burn_sdk"), ("extensions/fused/include", "burn"),
+           ("sdk/template/extension", "")]
+SHARED_OF_SDK = {"burn_sdk/flex_kernel.h"}
+# What is seen by the files of one plugin only.
+PRIVATE = {"starter_plugin.h"}
+
+
 def compile_header(compiler, std, include, name, more):
+    """`include`: folders, the last of which has the header."""
     language = "c++" if std.startswith("c++") else "c"
     flags = WARNINGS + (C_WARNINGS if language == "c" else [])
-    source = f"#include <burn/{name}>\n#include <burn/{name}>\nextern int burn_not_empty;\n"
+    source = f"#include <{name}>\n#include <{name}>\nextern int burn_not_empty;\n"
     # clang lays a struct out, and sees its padding, only when its size is asked for.
-    text = pathlib.Path(include, "burn", name).read_text()
+    text = pathlib.Path(include[-1], name).read_text()
     for number, struct in enumerate(re.findall(r"\bstruct (\w+)\s*\{", text)):
         source += f"extern char burn_size_{number}[sizeof(struct {struct})];\n"
     done = subprocess.run(
         [compiler, f"-std={std}", "-x", language, "-fsyntax-only", *flags, *more,
-         f"-I{include}", "-"], input=source, capture_output=True, text=True)
+         *[f"-I{folder}" for folder in include], "-"], input=source, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr
 
 
 def compiles_at_all(compiler, std):
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "burn").mkdir()
-        pathlib.Path(folder, "burn", "empty.h").write_text("")
-        return compile_header(compiler, std, folder, "empty.h", []) == ""
+        pathlib.Path(folder, "empty.h").write_text("")
+        return compile_header(compiler, std, [folder], "empty.h", []) == ""
 
 
-def check(compiler, std, include, application):
+def check(compiler, std, include, below, may_be_padded):
+    """The headers in include[-1]/below; `may_be_padded` says of a name whether it may."""
     failures = []
-    headers = sorted(p.relative_to(pathlib.Path(include, "burn")).as_posix()
-                     for p in pathlib.Path(include, "burn").rglob("*.h"))
+    headers = sorted(p.relative_to(include[-1]).as_posix()
+                     for p in pathlib.Path(include[-1], below).rglob("*.h"))
+    headers = [name for name in headers if name not in PRIVATE]
     for name in headers:
-        padded = [] if name in application else ["-Wpadded"]
+        padded = [] if may_be_padded(name) else ["-Wpadded"]
         for more in ([], ["-fshort-enums"]):
             text = compile_header(compiler, std, include, name, padded + more)
             if text:
-                failures.append(f"what:  <burn/{name}> does not compile alone with "
+                failures.append(f"what:  <{name}> does not compile alone with "
                                 f"{compiler} -std={std} {' '.join(padded + more)}\n{text}")
     return headers, failures
+
+
+def may_be_padded(name):
+    folder, _, rest = name.partition("/")
+    return rest in APPLICATION if folder == "burn" else name not in SHARED_OF_SDK
 
 
 def self_test(compiler, std):
@@ -70,11 +87,10 @@ def self_test(compiler, std):
     wrong = []
     for name, text in bad.items():
         with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "burn").mkdir()
             if name != "unguarded.h":
                 text = f"#ifndef G\n#define G\n{text}#endif\n"
-            pathlib.Path(folder, "burn", name).write_text(text)
-            if not check(compiler, std, folder, set())[1]:
+            pathlib.Path(folder, name).write_text(text)
+            if not check(compiler, std, [folder], "", lambda name: False)[1]:
                 wrong.append(name)
     print(f"self-test: {len(bad)} bad headers, passed wrongly: {wrong}")
     return 1 if wrong else 0
@@ -91,7 +107,14 @@ def main():
         return 77
     if args.self_test:
         return self_test(args.compiler, args.std)
-    headers, failures = check(args.compiler, args.std, str(ROOT / "abi"), APPLICATION)
+    headers, failures = [], []
+    for folder, below in FOLDERS:
+        include = [str(ROOT / path) for path in ("abi", "sdk", folder)]
+        found, wrong = check(args.compiler, args.std, include, below, may_be_padded)
+        if not found:
+            wrong = [f"what:  no header in {folder}/{below}; adapt FOLDERS\n"]
+        headers += found
+        failures += wrong
     for text in failures:
         print(text + "why:   applications and plugins include any one header, in C or C++\n"
                      "fix:   include what it uses, and give padding a name (zero[n])\n")

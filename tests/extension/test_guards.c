@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test_guards.c - functions of an extension that write past what they are given (stub_guard.c): at
- * load, at a call, in backward, and where results are compared with eval.
+ * test_guards.c - functions of an extension that write past what they are given (stub_guard.c), and
+ * functions in C++ that throw (throws.cc): at load, at a call, in backward, and where results are
+ * compared with eval.
  *
- * usage: test_guards DEVICE. A row names the defect and the words of its message, which says who
- * wrote how many bytes past what. After each one the healthy extension still works. Built with
- * sanitizers this also shows that nothing of the host was overwritten.
+ * usage: test_guards DEVICE past|throws. A row names the defect, the code and the words of its
+ * message. After each one the healthy extension still works. Built with sanitizers this also shows
+ * that nothing of the host was overwritten.
  */
 #include "stub_world.h"
 
@@ -25,11 +26,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef void (*provoke)(const char *id, char *text, size_t cap);
+/* Returns the code of the failure, BURN_OK where the call itself succeeds. */
+typedef int32_t (*provoke)(const char *id, char *text, size_t cap);
 
 typedef struct expectation {
     const char *id;
     provoke how;
+    int32_t code;
     const char *words;
 } expectation;
 
@@ -73,34 +76,36 @@ static burn_tensor *call(const char *id, burn_tensor *x)
 
 /* ---- where a defect shows -------------------------------------------------------------------- */
 
-static void at_load(const char *id, char *text, size_t cap)
+static int32_t at_load(const char *id, char *text, size_t cap)
 {
     burn_err err = BURN_ERR_INIT;
-    assert_int_equal(burn_extension_load(id, &err), BURN_E_ABI);
+    int32_t rc = burn_extension_load(id, &err);
     (void)snprintf(text, cap, "%s", err.text);
+    return rc;
 }
 
-static void at_call(const char *id, char *text, size_t cap)
+static int32_t at_call(const char *id, char *text, size_t cap)
 {
     burn_err err = BURN_ERR_INIT;
     float out[3];
     load(id);
-    assert_int_equal(burn_read(call(id, three()), out, sizeof(out), &err), BURN_E_ABI);
+    int32_t rc = burn_read(call(id, three()), out, sizeof(out), &err);
     (void)snprintf(text, cap, "%s", err.text);
+    return rc;
 }
 
-static void in_backward(const char *id, char *text, size_t cap)
+static int32_t in_backward(const char *id, char *text, size_t cap)
 {
     burn_err err = BURN_ERR_INIT;
     load(id);
     burn_tensor *x = burn_require_grad(burn_device_autodiff(device), three());
     assert_null(burn_backward(call(id, x), NULL, 0, &err));
-    assert_int_equal(err.code, BURN_E_ABI);
     (void)snprintf(text, cap, "%s", err.text);
+    return err.code;
 }
 
 /* The result is right, and eval is not to be trusted: that is logged. */
-static void in_comparison(const char *id, char *text, size_t cap)
+static int32_t in_comparison(const char *id, char *text, size_t cap)
 {
     float out[3] = {0, 0, 0};
     load(id);
@@ -112,20 +117,50 @@ static void in_comparison(const char *id, char *text, size_t cap)
     assert_int_equal(burn_option_set("CHECK", NULL, NULL), BURN_OK);
     assert_true(out[0] == 2.0F && out[1] == 4.0F && out[2] == 6.0F);
     (void)snprintf(text, cap, "%s", logged);
+    return BURN_OK;
 }
 
-static const expectation table[] = {
-    {"samples_past", at_load, "samples of samples_past.op wrote 48 bytes past the end of burn_sam"},
-    {"infer_past", at_call, "infer of infer_past.op wrote 24 bytes past the end of its outputs' m"},
-    {"infer_err_past", at_call, "infer of infer_err_past.op wrote 8 bytes past the end of burn_er"},
-    {"view_past", at_call, "view of view_past.op wrote 16 bytes past the end of out_strides"},
-    {"view_offset_past", at_call, "view_offset_past.op wrote 40 bytes past the end of out_offset"},
-    {"view_err_past", at_call, "view of view_err_past.op wrote 12 bytes past the end of burn_err"},
-    {"decompose_past", at_call, "decompose of decompose_past.op wrote 32 bytes past the end of it"},
-    {"vjp_past", in_backward, "vjp of vjp_past.op wrote 8 bytes past the end of its list of value"},
-    {"eval_past", in_comparison, "eval of eval_past.op wrote 24 bytes past the end of the element"},
-    {"eval_outputs_past", in_comparison, "eval_outputs_past.op wrote 56 bytes past the end of its"},
-    {"eval_err_past", in_comparison, "eval_err_past.op wrote 16 bytes past the end of burn_err"},
+#define PAST(entry, what) entry " wrote " what
+static const expectation past[] = {
+    {"samples_past", at_load, BURN_E_ABI,
+     PAST("samples of samples_past.op", "48 bytes past the end of burn_sample")},
+    {"infer_past", at_call, BURN_E_ABI,
+     PAST("infer of infer_past.op", "24 bytes past the end of its outputs' metas")},
+    {"infer_err_past", at_call, BURN_E_ABI,
+     PAST("infer of infer_err_past.op", "8 bytes past the end of burn_err")},
+    {"view_past", at_call, BURN_E_ABI,
+     PAST("view of view_past.op", "16 bytes past the end of out_strides")},
+    {"view_offset_past", at_call, BURN_E_ABI,
+     PAST("view of view_offset_past.op", "40 bytes past the end of out_offset")},
+    {"view_err_past", at_call, BURN_E_ABI,
+     PAST("view of view_err_past.op", "12 bytes past the end of burn_err")},
+    {"decompose_past", at_call, BURN_E_ABI,
+     PAST("decompose of decompose_past.op", "32 bytes past the end of its list of values")},
+    {"vjp_past", in_backward, BURN_E_ABI,
+     PAST("vjp of vjp_past.op", "8 bytes past the end of its list of values")},
+    {"eval_past", in_comparison, BURN_OK,
+     PAST("eval of eval_past.op", "24 bytes past the end of the elements of an output")},
+    {"eval_outputs_past", in_comparison, BURN_OK,
+     PAST("eval of eval_outputs_past.op", "56 bytes past the end of its outputs")},
+    {"eval_err_past", in_comparison, BURN_OK,
+     PAST("eval of eval_err_past.op", "16 bytes past the end of burn_err")},
+};
+
+#define GAVE_UP "exception: the vendor's library gave up"
+static const expectation thrown[] = {
+    {"throws_samples", at_load, BURN_E_ABI, "op throws_samples.op: it has no sample"},
+    {"throws_infer", at_call, BURN_E_INTERNAL, GAVE_UP},
+    {"throws_infer_memory", at_call, BURN_E_NO_MEMORY, "out of host memory"},
+    {"throws_infer_number", at_call, BURN_E_INTERNAL, "exception of unknown type"},
+    {"throws_decompose", at_call, BURN_E_INTERNAL, "its decomposition failed: internal error"},
+    {"throws_vjp", in_backward, BURN_E_INTERNAL, "its gradient failed: internal error"},
+    {"throws_vjp_memory", in_backward, BURN_E_NO_MEMORY, "its gradient failed: out of memory"},
+    {"throws_eval", in_comparison, BURN_OK, "was not compared: " GAVE_UP},
+    {"throws_check", at_call, BURN_E_UNSUPPORTED, "throws.row: " GAVE_UP},
+    {"throws_prepare", at_call, BURN_E_UNSUPPORTED, "throws.row: " GAVE_UP},
+    {"throws_launch", at_call, BURN_E_INTERNAL, "throws_launch.op: " GAVE_UP},
+    {"throws_launch_memory", at_call, BURN_E_NO_MEMORY, "out of host memory"},
+    {"throws_launch_number", at_call, BURN_E_INTERNAL, "exception of unknown type"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -149,15 +184,15 @@ static void expect_works(const char *id)
     burn_grads_free(grads);
 }
 
-static void b240_what_is_written_past_an_array_is_an_error(void **state)
+static void try_all(const expectation *table, size_t n)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT(table); i++) {
+    for (size_t i = 0; i < n; i++) {
         char text[1024] = "";
         burn_scope_begin();
-        table[i].how(table[i].id, text, sizeof(text));
-        if (strstr(text, table[i].words) == NULL) {
-            fail_msg("%s: \"%s\" does not hold \"%s\"", table[i].id, text, table[i].words);
+        int32_t rc = table[i].how(table[i].id, text, sizeof(text));
+        if (rc != table[i].code || strstr(text, table[i].words) == NULL) {
+            fail_msg("%s: code %d, not %d, or \"%s\" does not hold \"%s\"", table[i].id, rc,
+                     table[i].code, text, table[i].words);
         }
         burn_scope_end();
         (void)burn_sync(device, NULL);
@@ -165,6 +200,18 @@ static void b240_what_is_written_past_an_array_is_an_error(void **state)
         expect_works("healthy");
         burn_scope_end();
     }
+}
+
+static void b240_what_is_written_past_an_array_is_an_error(void **state)
+{
+    (void)state;
+    try_all(past, COUNT(past));
+}
+
+static void b240_what_functions_and_kernels_throw_is_an_error(void **state)
+{
+    (void)state;
+    try_all(thrown, COUNT(thrown));
 }
 
 static void a_healthy_one_is_compared_and_views(void **state)
@@ -182,24 +229,38 @@ static void a_healthy_one_is_compared_and_views(void **state)
     burn_scope_end();
 }
 
+/* The stubs of a table, and healthy ones. */
+static int make_world(const expectation *table, size_t n)
+{
+    const char *names[32] = {"healthy", "view"};
+    for (size_t i = 0; i < n; i++) {
+        names[i + 2] = table[i].id;
+    }
+    return stub_world_make(names, n + 2);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest past_tests[] = {
         cmocka_unit_test(b240_what_is_written_past_an_array_is_an_error),
         cmocka_unit_test(a_healthy_one_is_compared_and_views),
     };
-    const char *names[COUNT(table) + 2] = {"healthy", "view"};
-    for (size_t i = 0; i < COUNT(table); i++) {
-        names[i + 2] = table[i].id;
-    }
-    if (argc != 2 || !stub_world_make(names, COUNT(names))) {
-        (void)fprintf(stderr, "usage: test_guards DEVICE, with STUB_SO set\n");
+    const struct CMUnitTest throw_tests[] = {
+        cmocka_unit_test(b240_what_functions_and_kernels_throw_is_an_error),
+    };
+    int throws = argc == 3 && strcmp(argv[2], "throws") == 0;
+    if (argc != 3 ||
+        !(throws ? make_world(thrown, COUNT(thrown)) : make_world(past, COUNT(past)))) {
+        (void)fprintf(stderr, "usage: test_guards DEVICE past|throws, with STUB_SO set\n");
         return 1;
     }
     burn_log_set(keep_line, NULL, BURN_LOG_INFO);
     device = burn_device_open(argv[1], NULL);
-    int failed =
-        device == NULL ? 1 : cmocka_run_group_tests_name("extension/guards", tests, NULL, NULL);
+    int failed = 1;
+    if (device != NULL) {
+        failed = throws ? cmocka_run_group_tests(throw_tests, NULL, NULL)
+                        : cmocka_run_group_tests(past_tests, NULL, NULL);
+    }
     burn_shutdown();
     stub_world_remove();
     return failed;

@@ -55,12 +55,37 @@ static void b240_exceptions_become_errors(void **state)
     }
 }
 
+/* The core opens devices; here the entry is called as it would. */
+static void b240_exceptions_of_open_become_errors(void **state)
+{
+    (void)state;
+    static const expectation opens[] = {
+        {"throws_open", BURN_E_INTERNAL, "exception: the vendor's library gave up"},
+        {"throws_open_memory", BURN_E_NO_MEMORY, "out of host memory"},
+        {"throws_open_number", BURN_E_INTERNAL, "exception of unknown type"},
+        {"calm", BURN_E_UNSUPPORTED, "nothing to open"},
+    };
+    for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++) {
+        load(opens[i].id);
+    }
+    for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++) {
+        burn_err err = BURN_ERR_INIT;
+        const burni_plugin *p = NULL;
+        burn_backend_device *device = NULL;
+        assert_int_equal(burni_loader_open(opens[i].id, &p, NULL), BURN_OK);
+        assert_int_equal(p->table->device->open(0, NULL, &device, &err), opens[i].code);
+        world_expect(err.text, opens[i].message);
+        assert_null(device);
+    }
+}
+
 #define LOADER_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOADER_TEST(b240_exceptions_become_errors),
+        LOADER_TEST(b240_exceptions_of_open_become_errors),
     };
     int failed = cmocka_run_group_tests_name("loader/throws", tests, NULL, NULL);
     world_remove_all();
