@@ -43,6 +43,9 @@ typedef burn_eval_operand conf_value;
 
 /* Allocates the elements for value->meta. */
 void conf_value_alloc(conf_arena *arena, conf_value *value);
+/* How many bytes behind the elements of a value that was allocated so were written. */
+#define CONF_GUARD 64
+uint32_t conf_value_overrun(const conf_value *value);
 /* Rounds or wraps all elements to the dtype. */
 void conf_value_round(conf_value *value);
 /* Element k as a double; and from one, by the rules of a cast. */

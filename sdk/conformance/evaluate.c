@@ -216,6 +216,26 @@ static int32_t check_answer(const burn_op_def *def, const conf_value *in, uint32
     return check_shape(def, out, j, err);
 }
 
+/* The shape rule, on metas with a guard behind them. */
+static int32_t ask(const burn_op_def *def, const burn_infer *a)
+{
+    burn_meta out[CONF_MAX_OUT + 4];
+    burn_meta guard[4];
+    burn_infer lent = *a;
+    memset(guard, 0xa5, sizeof(guard));
+    memcpy(out, a->out, a->n_out * sizeof(out[0]));
+    memcpy(&out[a->n_out], guard, sizeof(guard));
+    lent.out = out;
+    int32_t code = def->infer(&lent);
+    if (memcmp(&out[a->n_out], guard, sizeof(guard)) != 0) {
+        return burn_plugin_fail(a->err, BURN_E_ABI,
+                                "infer of %s wrote past the metas of its %u outputs", def->name,
+                                (unsigned)a->n_out);
+    }
+    memcpy(a->out, out, a->n_out * sizeof(out[0]));
+    return code;
+}
+
 int32_t conf_infer(const burn_op_def *def, const void *attrs, uint32_t attrs_size,
                    const conf_value *in, uint32_t n_in, burn_meta *out, uint32_t n_out,
                    burn_err *err)
@@ -238,7 +258,7 @@ int32_t conf_infer(const burn_op_def *def, const void *attrs, uint32_t attrs_siz
         a.out = out;
         a.attrs = attrs;
         a.err = err;
-        code = def->infer(&a);
+        code = ask(def, &a);
     }
     for (uint32_t j = 0; j < n_out && code == BURN_OK; j++) {
         code = check_answer(def, in, n_in, &out[j], j, err);
@@ -275,7 +295,15 @@ int32_t conf_evaluate_exact(conf_arena *arena, const burn_op_def *def, const voi
     a.out = out;
     a.attrs = attrs;
     a.err = err;
-    return def->eval(&a);
+    code = def->eval(&a);
+    for (uint32_t j = 0; j < n_out; j++) {
+        uint32_t n = out[j].meta.kind != BURN_ABSENT ? conf_value_overrun(&out[j]) : 0;
+        if (n > 0) {
+            return burn_plugin_fail(err, BURN_E_ABI, "eval of %s wrote %u bytes past output %s",
+                                    def->name, (unsigned)n, conf_role_out(def, j)->name);
+        }
+    }
+    return code;
 }
 
 int32_t conf_evaluate(conf_arena *arena, const burn_op_def *def, const void *attrs,

@@ -47,13 +47,33 @@ int conf_is_float(uint8_t dtype)
     return burn_element_class(dtype) == BURN_CLASS_FLOAT;
 }
 
+/* Behind the elements of each value: what writes past them is a fault of its own. */
+static void put_guard(void *memory, uint64_t n)
+{
+    memset((unsigned char *)memory + n * 8, 0xa5, CONF_GUARD);
+}
+
+uint32_t conf_value_overrun(const conf_value *value)
+{
+    const void *memory = value->f != NULL ? (const void *)value->f
+                         : value->u != NULL ? (const void *)value->u
+                                            : (const void *)value->i;
+    const unsigned char *guard = (const unsigned char *)memory + value->n * 8;
+    uint32_t n = memory != NULL ? CONF_GUARD : 0;
+    while (n > 0 && guard[n - 1] == 0xa5) {
+        n--;
+    }
+    return n;
+}
+
 void conf_value_alloc(conf_arena *arena, conf_value *value)
 {
     value->n = (uint64_t)conf_count(&value->meta);
     value->f = NULL;
     value->i = NULL;
     value->u = NULL;
-    void *memory = conf_alloc(arena, value->n * 8);
+    void *memory = conf_alloc(arena, value->n * 8 + CONF_GUARD);
+    put_guard(memory, value->n);
     switch (burn_element_class(value->meta.dtype)) {
     case BURN_CLASS_FLOAT:
         value->f = (double *)memory;

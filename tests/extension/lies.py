@@ -2,7 +2,7 @@
 """Extensions that lie or crash, run through burn-conformance: the tool must say which op, in which
 sample, did what. Each is the stub of tests/extension, whose defect is the name of its file.
 
-usage: lies.py BURN-CONFORMANCE STUB.so
+usage: lies.py BURN-CONFORMANCE STUB.so GUARD-STUB.so
 """
 import json
 import os
@@ -50,6 +50,10 @@ CASES = {
     "bounds_short": (("flex",), 1, ["FAIL bounds_short.op f32 forward contiguous",
                                     "element 2 is ", "nan"]),
     "bounds_workspace": (("flex",), 1, ["wrote 8 bytes behind its workspace (64 bytes)"]),
+    "infer_past": (("eval", "flex"), 1, ["wrote past the metas of its 1 outputs"]),
+    "eval_past": (("eval", "flex"), 1, ["eval of eval_past.op wrote 24 bytes past output z"]),
+    "vjp_past": (("flex",), 1, ["vjp of vjp_past.op wrote 8 bytes past the end of its list"]),
+    "decompose_past": (("flex",), 1, ["decompose of decompose_past.op wrote 32 bytes past the"]),
 }
 # Also where calls wait, and where plans give places.
 WINDOWS = {"bounds_behind", "bounds_operand"}
@@ -86,10 +90,10 @@ def try_case(tool, env, name, device):
 
 
 def main():
-    tool, stub = sys.argv[1:3]
+    tool, stub, guards = sys.argv[1:4]
     with tempfile.TemporaryDirectory(prefix="burn-lies-") as folder:
         for name in CASES:
-            install(pathlib.Path(folder), name, stub)
+            install(pathlib.Path(folder), name, guards if name.endswith("_past") else stub)
         path = os.environ.get("BURN_PLUGIN_PATH", "")
         env = dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}")
         results = [try_case(tool, env, name, device)
