@@ -4,6 +4,7 @@
 headers, against a golden text.
 
 usage: layout.py [--cc COMPILER] [--flag FLAG]... [--write] [--self-test]
+       layout.py --frozen        fields of the frozen headers are where they were
 Structs and enums are read from the headers; a program made from them prints sizes, offsets, types
 and values, so that the compiler, not this script, says where a field lies. `./dev golden` writes
 the text anew; the diff of that is what a reviewer looks at.
@@ -19,6 +20,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/abi/golden/v0.1.layout"
+FROZEN = ROOT / "tests/abi/frozen"
 PLUGIN_H = ROOT / "abi/burn/plugin.h"
 # The number in plugin.h is made of these structs and of all that their fields speak of. Options
 # (by an id with a revision) and the ops' attributes (with a size and revision) are not among them.
@@ -163,6 +165,41 @@ def number_of(text):
     return f"{number:#018x}"
 
 
+def fields_of(text):
+    """{(struct, offset): field} of a layout's text."""
+    fields, struct = {}, None
+    for line in text.splitlines():
+        if line.startswith("struct "):
+            struct = line.split()[1]
+        elif line.startswith("  ") and struct:
+            fields[struct, line.split()[0]] = " ".join(line.split()[1:])
+        else:
+            struct = None
+    return fields
+
+
+def not_kept(old, new):
+    """Fields of an earlier layout that are not where they were; a reserved word may get a name."""
+    now = fields_of(new)
+    return [f"{struct} at {at}: {field}, now {now.get((struct, at), 'gone')}"
+            for (struct, at), field in fields_of(old).items()
+            if now.get((struct, at)) != field and
+            not (re.match(r"\d+ zero", field) and (struct, at) in now)]
+
+
+def check_frozen(compiler):
+    """Headers of earlier minors as they were: what they had is where it was."""
+    golden = GOLDEN.read_text()
+    versions = sorted(path for path in FROZEN.iterdir() if path.is_dir())
+    lines = [f"{path.name}: {line}" for path in versions
+             for line in not_kept(print_layout(compiler, [], str(path)), golden)]
+    for line in lines:
+        print(f"what:  {line}\nwhy:   plugins that were built with these headers are still there\n"
+              "fix:   append fields, and leave those that were there as they are")
+    print(f"{len(versions)} earlier versions, {len(lines)} problems")
+    return 1 if lines or not versions else 0
+
+
 def check_number(golden):
     found = NUMBER.findall(PLUGIN_H.read_text())
     wanted = number_of(golden)
@@ -215,7 +252,15 @@ def self_test(compiler):
     wrong = [name for name, text in changes.items() if not compare(good, layout_of(text))]
     if compare(good, layout_of("/* a comment */ " + before)) or "struct burn_s 40" not in good:
         wrong.append("the good sample")
-    print(f"self-test: {len(changes)} changes, not seen: {wrong}")
+    grown = before.replace("} burn_s;", "uint64_t more; } burn_s;").replace(" zero;", " count;")
+    kept = {"field moved", "field widened", "type changed", "signature changed"}
+    for name in kept:
+        moved = changes[name].replace("uint32_t zero", "uint32_t count")
+        if not not_kept(good.replace(" zero: ", " count: "), layout_of(moved)):
+            wrong.append(f"{name}, in a later version")
+    if not_kept(good, layout_of(grown)):
+        wrong.append("a later version with a field more and a reserved word in use")
+    print(f"self-test: {len(changes) + len(kept)} changes, not seen: {wrong}")
     return 1 if wrong else 0
 
 
@@ -225,9 +270,12 @@ def main():
     parser.add_argument("--flag", action="append", default=[])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--frozen", action="store_true")
     args = parser.parse_args()
     if args.self_test:
         return self_test(args.cc)
+    if args.frozen:
+        return check_frozen(args.cc)
     now = print_layout(args.cc, args.flag, str(ROOT / "abi"))
     if args.write:
         write_golden(now)
