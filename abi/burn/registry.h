@@ -10,6 +10,7 @@
 
 #include <burn/op_def.h>
 #include <burn/op_list.h>
+#include <burn/row.h>
 #include <burn/tensor.h>
 
 BURN_BEGIN_DECLS
@@ -27,6 +28,25 @@ enum { BURN_SUPPORT_NONE = 0, BURN_SUPPORT_DECOMPOSED = 1, BURN_SUPPORT_NATIVE =
 BURN_API int32_t burn_op_support(burn_device *device, uint64_t op, uint8_t dtype);
 /* Name of row i of an op on a device, NULL after the last. */
 BURN_API const char *burn_op_row(burn_device *device, uint64_t op, uint32_t i);
+
+/* What a row claims (row.h), and how often it was launched. Name and slots are the plugin's, which
+ * is never unloaded. */
+typedef struct burn_row_info {
+    uint32_t struct_size;
+    uint32_t flags; /* BURN_ROW_* */
+    int32_t priority;
+    uint32_t in_place_mask; /* of a row without `prepare` */
+    uint32_t n_slots;       /* inputs, then outputs, slot_stride bytes apart */
+    uint32_t slot_stride;
+    const burn_slot *slots;
+    const char *name;
+    uint64_t n_guarded; /* launches of this process under BURN_CHECK=bounds; others aren't counted */
+} burn_row_info;
+
+/* Describes row i of an op on a device. BURN_E_NOT_FOUND behind the last, and when there is no such
+ * op; BURN_E_INVALID when device or out is NULL or out states no size. */
+BURN_API int32_t burn_op_row_describe(burn_device *device, uint64_t op, uint32_t i,
+                                      burn_row_info *out, burn_err *err);
 
 /*
  * Calls an op. `in` may hold NULL for absent operands; `device` is needed where no input is a

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "exec/check.h"
+#include "exec/check_bounds.h"
 #include "exec/device.h"
 #include "exec/explain.h"
 #include "exec/extension.h"
@@ -263,6 +264,39 @@ const char *burn_op_row(burn_device *device, uint64_t id, uint32_t i)
     }
     const burni_rows *rows = burni_rows_of(device->core, op);
     return i < rows->count ? rows->rows[i]->name : NULL;
+}
+
+int32_t burn_op_row_describe(burn_device *device, uint64_t id, uint32_t i, burn_row_info *out,
+                             burn_err *err)
+{
+    burn_err spare;
+    err = burni_first(err, &spare);
+    if (device == NULL || out == NULL || out->struct_size < sizeof(out->struct_size)) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "row: the device or the output is NULL, or the output states no size");
+    }
+    const burni_op *op = burni_op_find(id);
+    const burni_rows *rows = op != NULL ? burni_rows_of(device->core, op) : NULL;
+    if (rows == NULL || i >= rows->count) {
+        return burni_fail(err, BURN_E_NOT_FOUND, "row: %s has no row number %u on %s",
+                          op != NULL ? op->def.name : "an op of that id", i, device->core->name);
+    }
+    const burn_row *row = rows->rows[i];
+    burn_row_info info;
+    BURN_INIT(&info, burn_row_info);
+    info.flags = row->flags;
+    info.priority = row->priority;
+    info.in_place_mask = row->in_place_mask;
+    info.n_slots = row->n_slots;
+    info.slot_stride = row->slot_stride;
+    info.slots = row->slots;
+    info.name = row->name;
+    info.n_guarded = burni_bounds_count(row);
+    uint32_t size = out->struct_size;
+    memset(out, 0, size);
+    memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));
+    out->struct_size = size;
+    return BURN_OK;
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */

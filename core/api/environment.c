@@ -13,6 +13,7 @@
 #include "exec/check.h"
 #include "exec/device.h"
 #include "exec/plan_file.h"
+#include "exec/resolve.h"
 #include "loader/entry.h"
 #include "loader/loader.h"
 #include "tune/environment.h"
@@ -120,7 +121,11 @@ int32_t burn_environment_at(uint32_t i, burn_variable_info *out, burn_err *err)
 static int set_mode(const char *name, const char *value, int32_t *rc, burn_err *err)
 {
     burni_thread *thread = burni_thread_get();
-    int is_decompose = strcmp(name, "DECOMPOSE") == 0; /* for tests */
+    int is_decompose = strcmp(name, "DECOMPOSE") == 0; /* for tests, as ROW is */
+    if (strcmp(name, "ROW") == 0) {
+        *rc = burni_resolve_prefer(value, err);
+        return 1;
+    }
     if (!is_decompose && strcmp(name, "CHECK") != 0) {
         return 0;
     }

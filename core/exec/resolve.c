@@ -97,6 +97,21 @@ static call_key make_key(const burni_rows *rows, const burn_call *call)
 
 typedef BURNI_LENT(burn_prepared) lent_prepared;
 
+static char preferred[96]; /* the name of a row, or "" */
+
+int32_t burni_resolve_prefer(const char *row, burn_err *err)
+{
+    if (row != NULL && strlen(row) >= sizeof(preferred)) {
+        return burni_fail(err, BURN_E_INVALID, "row \"%.40s...\": no row has a name of %zu bytes",
+                          row, strlen(row));
+    }
+    (void)snprintf(preferred, sizeof(preferred), "%s", row != NULL ? row : "");
+    for (uint32_t d = 0; burni_device_at(d) != NULL; d++) {
+        (void)atomic_fetch_add(&burni_device_at(d)->rows_version, 1); /* no answer holds */
+    }
+    return BURN_OK;
+}
+
 static int32_t prepare_row(const burn_row *row, burn_call *probe, burni_sink *sink,
                            lent_prepared *out, burn_err *err)
 {
@@ -150,14 +165,22 @@ static int accept_row(burni_resolved *r, const burn_row *row, const burn_call *c
     return 1;
 }
 
-static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *call)
+/* May the row be taken: by its name where one is preferred, else because it is no rival only. */
+static int may_choose(const burn_row *row, const char *name)
+{
+    return name != NULL ? strcmp(row->name, name) == 0
+                        : (row->flags & BURN_ROW_TUNED_ONLY) == 0;
+}
+
+static void choose_of(burni_resolved *r, const burni_rows *rows, const burn_call *call,
+                      const char *name)
 {
     uint32_t copies[2] = {0, 0};
     /* First the rows that take the operands as they are, then those that want copies. */
     for (int with_copies = 0; with_copies < 2 && r->row == NULL; with_copies++) {
         for (uint32_t i = 0; i < rows->count && r->row == NULL; i++) {
             uint32_t mask = 0;
-            if ((rows->rows[i]->flags & BURN_ROW_TUNED_ONLY) == 0 &&
+            if (may_choose(rows->rows[i], name) &&
                 burni_match_row(r->op, rows->rows[i], call, &mask, NULL) &&
                 (mask != 0) == with_copies && accept_row(r, rows->rows[i], call)) {
                 copies[with_copies] = mask;
@@ -165,6 +188,16 @@ static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *c
         }
     }
     r->copy_mask = copies[0] | copies[1];
+}
+
+static void choose(burni_resolved *r, const burni_rows *rows, const burn_call *call)
+{
+    if (preferred[0] != '\0') {
+        choose_of(r, rows, call, preferred);
+    }
+    if (r->row == NULL) {
+        choose_of(r, rows, call, NULL);
+    }
     if (r->row == NULL && r->why[0] == '\0') {
         (void)snprintf(r->why, sizeof(r->why), "%u rows, none takes these dtypes and layouts",
                        rows->count);
@@ -187,7 +220,7 @@ static burni_resolved *make_entry(burni_device *device, const burni_rows *rows, 
         memcpy(r->attrs, call->attrs, call->attrs_size);
     }
     choose(r, rows, call);
-    if (burni_environment_on() != 0 && r->row != NULL && (r->row->flags & BURN_ROW_TUNABLE) != 0) {
+    if (burni_environment_on() != 0 && preferred[0] == '\0' && r->row != NULL && (r->row->flags & BURN_ROW_TUNABLE) != 0) {
         burni_tuner_choose(r, device, rows, call);
     }
     if (burni_log_wants(BURN_LOG_DEBUG)) {

@@ -83,6 +83,10 @@ typedef struct burni_resolver {
  */
 const burni_resolved *burni_resolve(burni_resolver *resolver, burni_device *device,
                                     const burni_op *op, const burn_call *call, burn_err *err);
+/* From now on calls of an op that has a row of that name take it where it fits, whatever its
+ * priority and also one that is only tuned; NULL: no more. For tools that try rows: nothing else
+ * runs meanwhile. BURN_E_INVALID when the name is too long. */
+int32_t burni_resolve_prefer(const char *row, burn_err *err);
 /* Forgets everything that no record holds. */
 void burni_resolver_clear(burni_resolver *resolver, burni_device *device);
 

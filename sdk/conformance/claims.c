@@ -2,14 +2,16 @@
 /*
  * claims.c - what a device claims: was each claim tried, and is the list the one that is expected?
  *
- * A claim is a line `op dtype native|decomposed|view`, or `op row NAME`. After a full run every
- * native claim must have been tried by a forward check. A stored list (--claims) is compared line
- * by line, so that a kernel that silently got lost, or a new one, shows as a difference; the list
- * is written with --write-claims.
+ * A claim is a line: `op dtype native|decomposed|view`, `op row NAME ...` with what the row says of
+ * itself, and `op slot NAME k ...` for each of its operands. A native (op, dtype) must have been
+ * tried by a forward check, and each row must have been launched. A stored list (--claims) is
+ * compared line by line, so that a kernel that silently got lost, takes less than it did, or is
+ * new, shows as a difference; the list is written with --write-claims.
  */
 #include "conformance.h"
 
 #include <burn/registry.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 static const char *const support_names[] = {"none", "decomposed", "native", "view"};
@@ -21,23 +23,30 @@ typedef struct text {
     size_t room;
 } text;
 
-static void put_line(text *t, const char *op, const char *what, const char *how)
+static void put_line(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_line(text *t, const char *format, ...)
 {
-    char line[256];
-    int n = snprintf(line, sizeof(line), "%s %s %s\n", op, what, how);
-    size_t length = n > 0 && (size_t)n < sizeof(line) ? (size_t)n : 0;
-    if (t->size + length + 1 > t->room) {
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    size_t length = n > 0 ? (size_t)n : 0;
+    int fits = length < sizeof(line);
+    if (fits && t->size + length + 2 > t->room) {
         size_t room = 2 * t->room + 4096;
         char *bigger = realloc(t->at, room);
-        if (bigger == NULL) {
-            (void)fprintf(stderr, "burn-conformance: no memory for the list of claims\n");
-            exit(2);
-        }
-        t->at = bigger;
-        t->room = room;
+        fits = bigger != NULL;
+        t->at = fits ? bigger : t->at;
+        t->room = fits ? room : t->room;
+    }
+    if (!fits) {
+        (void)fprintf(stderr, "burn-conformance: no memory for the list of claims\n");
+        exit(2);
     }
     memcpy(t->at + t->size, line, length);
     t->size += length;
+    t->at[t->size++] = '\n';
     t->at[t->size] = '\0';
 }
 
@@ -55,24 +64,80 @@ static uint64_t claimed_dtypes(const burn_op_def *def)
     return set != 0 ? set : BURN_SET_ANY;
 }
 
+int conf_row(burn_device *device, const burn_op_def *def, uint32_t i, burn_row_info *out)
+{
+    BURN_INIT(out, burn_row_info);
+    return burn_op_row_describe(device, def->id, i, out, NULL) == BURN_OK;
+}
+
+/* Names of the bits of a set, with commas between; `text` holds them all. */
+static void name_bits(char *out, size_t size, uint64_t set, const char *const *names, uint32_t n)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t k = 0; k < n && used < size; k++) {
+        if ((set >> k & 1) != 0) {
+            int more = snprintf(out + used, size - used, "%s%s", used > 0 ? "," : "", names[k]);
+            used += more > 0 ? (size_t)more : 0;
+        }
+    }
+}
+
+static const char *const flag_names[] = {"deterministic", "capture-safe", "any-dims",   "index64",
+                                         "faults",        "epilogue",     "tunable",    "tuned-only",
+                                         "lines",         "columns"};
+static const char *const layout_names[] = {"contiguous", "scalar", "vector", "rows", "strided"};
+
+static void list_slot(text *t, const burn_op_def *def, const char *row, uint32_t k,
+                      const burn_slot *slot)
+{
+    const char *dtype_names[64];
+    char dtypes[256];
+    char layouts[96];
+    for (uint8_t d = 0; d < 64; d++) {
+        dtype_names[d] = burn_element_name(d);
+    }
+    name_bits(dtypes, sizeof(dtypes), slot->dtypes[0], dtype_names, 64);
+    name_bits(layouts, sizeof(layouts), slot->layouts, layout_names,
+              sizeof(layout_names) / sizeof(layout_names[0]));
+    put_line(t, "%s slot %s %u %s %s rank %u..%u%s%s as %u align %u", def->name, row, (unsigned)k,
+             dtypes, layouts, slot->rank_min, slot->rank_max,
+             slot->immediate_ok ? " immediate" : "", slot->may_be_absent ? " absent" : "",
+             slot->same_dtype_as, slot->align_log2);
+}
+
+static void list_row(text *t, const burn_op_def *def, const burn_row_info *row)
+{
+    char flags[160];
+    name_bits(flags, sizeof(flags), row->flags, flag_names,
+              sizeof(flag_names) / sizeof(flag_names[0]));
+    put_line(t, "%s row %s priority %d in-place 0x%x %s", def->name, row->name, (int)row->priority,
+             (unsigned)row->in_place_mask, flags);
+    for (uint32_t k = 0; k < row->n_slots; k++) {
+        const char *base = (const char *)row->slots + (size_t)k * row->slot_stride;
+        list_slot(t, def, row->name, k, (const burn_slot *)(const void *)base);
+    }
+}
+
 static void list_op(text *t, burn_device *device, const burn_op_def *def)
 {
     uint64_t set = claimed_dtypes(def);
     for (uint8_t dtype = 1; dtype < 64; dtype++) {
         if ((set >> dtype & 1) != 0) {
             int32_t support = burn_op_support(device, def->id, dtype);
-            put_line(t, def->name, burn_element_name(dtype), support_names[support]);
+            put_line(t, "%s %s %s", def->name, burn_element_name(dtype), support_names[support]);
         }
     }
-    for (uint32_t i = 0; burn_op_row(device, def->id, i) != NULL; i++) {
-        put_line(t, def->name, "row", burn_op_row(device, def->id, i));
+    burn_row_info row;
+    for (uint32_t i = 0; conf_row(device, def, i, &row); i++) {
+        list_row(t, def, &row);
     }
 }
 
 static text list_all(burn_device *device)
 {
     text t = {NULL, 0, 0};
-    put_line(&t, "#", "claims of a backend, one a line:", "op, dtype or row, how");
+    put_line(&t, "# claims of a backend, one a line: op, dtype or row or slot, how");
     for (uint32_t i = 0; i < burn_op_count(); i++) {
         list_op(&t, device, burn_op_at(i));
     }
@@ -178,7 +243,6 @@ int conf_check_claims(conf_report *report, burn_device *device, const char *path
     if (report->n_failed == before) {
         memset(&c, 0, sizeof(c));
         c.def = burn_op_at(0);
-        c.sample.name = "all";
         conf_result(report, &c, "claims", "", CONF_PASS, "%llu claims as in the list",
                     (unsigned long long)n);
     }
@@ -187,23 +251,44 @@ int conf_check_claims(conf_report *report, burn_device *device, const char *path
     return 1;
 }
 
-void conf_check_claims_tried(conf_report *report, burn_device *device, uint32_t first_op)
+static void check_dtypes(conf_report *report, burn_device *device, conf_case *c)
+{
+    const burn_op_def *def = c->def;
+    uint64_t set = claimed_dtypes(def);
+    for (uint8_t dtype = 1; dtype < 64; dtype++) {
+        if ((set >> dtype & 1) == 0 ||
+            burn_op_support(device, def->id, dtype) != BURN_SUPPORT_NATIVE) {
+            continue;
+        }
+        c->dtype = dtype;
+        if (conf_was_tried(report, def->name, burn_element_name(dtype))) {
+            conf_result(report, c, "claim tried", "", CONF_PASS, "some forward check has this dtype");
+        } else {
+            conf_result(report, c, "claim tried", "", CONF_FAIL,
+                        "a kernel is claimed, but no sample tried it");
+        }
+    }
+    c->dtype = BURN_DTYPE_NONE;
+}
+
+void conf_check_claims_tried(conf_report *report, burn_device *device, const burn_op_def *def,
+                             int smoke)
 {
     static conf_case c; /* large */
-    for (uint32_t i = first_op; i < burn_op_count(); i++) {
-        const burn_op_def *def = burn_op_at(i);
-        uint64_t set = claimed_dtypes(def);
-        for (uint8_t dtype = 1; dtype < 64; dtype++) {
-            if ((set >> dtype & 1) == 0 ||
-                burn_op_support(device, def->id, dtype) != BURN_SUPPORT_NATIVE) {
-                continue;
-            }
-            int tried = conf_was_tried(report, def->name, burn_element_name(dtype));
-            memset(&c, 0, sizeof(c));
-            c.def = def;
-            c.dtype = dtype;
-            conf_result(report, &c, "claim tried", "", tried ? CONF_PASS : CONF_FAIL, "%s",
-                        tried ? "" : "a kernel is claimed, but no sample tried it");
+    burn_row_info row;
+    memset(&c, 0, sizeof(c));
+    c.def = def;
+    if (!smoke) {
+        check_dtypes(report, device, &c);
+    }
+    for (uint32_t i = 0; conf_row(device, def, i, &row); i++) {
+        if (row.n_guarded > 0) {
+            conf_result(report, &c, "claim tried", "", CONF_PASS, "row %s was launched", row.name);
+        } else {
+            conf_result(report, &c, "claim tried", "", CONF_FAIL,
+                        "row %s was never launched: no sample has operands that its slots, guards "
+                        "and check take; add one, or claim less",
+                        row.name);
         }
     }
 }

@@ -16,6 +16,7 @@
 #include <burn/op_attrs.h>
 #include <burn/op_def.h>
 #include <burn/op_list.h>
+#include <burn/registry.h>
 #include <burn/tensor.h>
 #include <burn_sdk/element.h>
 #include <burn_sdk/loop.h>
@@ -152,6 +153,7 @@ struct conf_runner {
     burn_builder builder;
     conf_arena arena;
     void *context;
+    burn_err said; /* the first failure that a definition told the builder since the last reset */
     /* A value with these elements; immediates become scalars. */
     burn_value *(*make)(conf_runner *runner, const conf_value *value);
     /* Waits and copies meta and elements into `out`. */
@@ -257,8 +259,12 @@ void conf_write_bits(FILE *file, conf_runner *runner, conf_case *c, int smoke);
 void conf_end_bits(FILE *file, uint64_t n_cases);
 /* Runs the program again in other modes and compares those lines. */
 void conf_check_modes(conf_report *report, int argc, char **argv);
-/* Every native claim must have been tried by a forward check. */
-void conf_check_claims_tried(conf_report *report, burn_device *device, uint32_t first_op);
+/* Every native dtype of an op must have been tried by a forward check (not in a smoke run, which
+ * has one dtype only), and every row of it launched. */
+void conf_check_claims_tried(conf_report *report, burn_device *device, const burn_op_def *def,
+                             int smoke);
+/* Row i of an op; 0 behind the last. */
+int conf_row(burn_device *device, const burn_op_def *def, uint32_t i, burn_row_info *out);
 /* Compares all claims with a stored list, and writes one; 0 when the file fails. */
 int conf_check_claims(conf_report *report, burn_device *device, const char *path);
 int conf_write_claims(burn_device *device, const char *path);
@@ -275,6 +281,10 @@ enum { CONF_PASS = 0, CONF_FAIL = 1, CONF_SKIP = 2 };
 struct conf_report {
     const char *device;
     const char *extension; /* NULL: none was loaded */
+    const char *row;       /* that is preferred, or NULL */
+    const char *claims;    /* the list that was compared with, or NULL */
+    int smoke;
+    int unguarded;
     uint64_t n_passed;
     uint64_t n_failed;
     uint64_t n_skipped;
@@ -282,6 +292,8 @@ struct conf_report {
     uint64_t digest; /* of the bits of all forward results */
     uint64_t n_cases; /* that can succeed, so that their bits can be compared */
     int verbose;
+    char about[4][128]; /* conf_report_about: library, abi, plugin, isa; "" where not known */
+    double begun;       /* seconds of a clock */
     struct conf_entry *entries; /* kept for the files */
     uint64_t n_entries;
     uint64_t room;
@@ -296,9 +308,12 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
 /* One result; `detail` is the layout of a forward check, "" elsewhere. */
 void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));
-/* The command that runs a check again, into `out`. dtype "none": the whole op. */
-void conf_rerun_text(char *out, size_t size, const conf_report *report, const char *op,
-                     const char *dtype, uint32_t sample_index);
+/* The command that runs a check again, into `out`; sample CONF_NO_SAMPLE: the whole op. */
+#define CONF_NO_SAMPLE UINT32_MAX
+void conf_rerun_text(char *out, size_t size, const conf_report *report, const char *check,
+                     const char *op, const char *dtype, uint32_t sample_index);
+/* What the report says of the device's library, plugin and instructions. */
+void conf_report_about(conf_report *report, burn_device *device);
 /* 1 when a forward check of that op and dtype was executed. */
 int conf_was_tried(const conf_report *report, const char *op, const char *dtype);
 /* Mixes the bits of a result into the digest. */

@@ -60,13 +60,14 @@ void conf_crash_install(void)
 void conf_crash_case(const conf_report *report, const conf_case *c, const char *check,
                      const char *detail)
 {
-    char rerun[400];
+    char rerun[640];
     length = 0;
     if (c == NULL) {
         return;
     }
     const char *dtype = burn_element_name(c->dtype);
-    conf_rerun_text(rerun, sizeof(rerun), report, c->def->name, dtype, c->sample_index);
+    conf_rerun_text(rerun, sizeof(rerun), report, check, c->def->name, dtype,
+                    c->sample.struct_size != 0 ? c->sample_index : CONF_NO_SAMPLE);
     int n = snprintf(running, sizeof(running),
                      "CRASH %s %s %s%s%s, sample %u (%s), on %s\n     rerun: %s\n", c->def->name,
                      dtype, check, detail[0] != '\0' ? " " : "", detail,

@@ -41,7 +41,9 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
     int32_t code = expand(runner, c, out);
     if (code != BURN_OK) {
         conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL,
-                    "decompose returned %d (%s)", (int)code, burn_status_name(code));
+                    "decompose returned %d (%s): %s", (int)code, burn_status_name(code),
+                    runner->said.text[0] != '\0' ? runner->said.text
+                                                 : "it told no reason (b->fail)");
         return;
     }
     for (uint32_t j = 0; j < c->n_out; j++) {

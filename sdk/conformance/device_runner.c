@@ -105,12 +105,15 @@ static burn_value *constant(void *ctx, uint8_t dtype, uint32_t rank, const int64
     return wrap(runner, burn_tensor_from_data(device_of(runner), dtype, rank, dims, bytes));
 }
 
-/* There is no public way to make a failed tensor with a chosen code: an impossible call does. */
+/* There is no public way to make a failed tensor with a chosen code: an impossible call does. What
+ * was said is kept, and told instead when such a tensor is read. */
 static burn_value *fail(void *ctx, int32_t code, const char *text)
 {
-    (void)code;
-    (void)text;
+    conf_runner *runner = (conf_runner *)ctx;
     static const int64_t impossible[1] = {-1};
+    if (runner->said.code == BURN_OK) {
+        (void)burn_plugin_fail(&runner->said, code, "%s", text != NULL ? text : "");
+    }
     return constant(ctx, BURN_F32, 1, impossible, NULL);
 }
 
@@ -144,12 +147,15 @@ static int32_t check_bools(const conf_value *value, const unsigned char *bytes, 
 static int32_t read_tensor(conf_runner *runner, const burn_tensor *tensor, conf_arena *arena,
                            conf_value *out, burn_err *err)
 {
-    (void)runner;
     memset(out, 0, sizeof(*out));
     if (tensor == NULL) {
         return burn_plugin_fail(err, BURN_E_INTERNAL, "the call gave no tensor");
     }
     int32_t code = burn_tensor_error(tensor, err);
+    if (code != BURN_OK && runner->said.code != BURN_OK) {
+        *err = runner->said;
+        return runner->said.code;
+    }
     if (code != BURN_OK) {
         return code;
     }
@@ -589,6 +595,7 @@ static void reset(conf_runner *runner)
     burn_scope_end();
     burn_scope_begin();
     conf_arena_free(&runner->arena);
+    runner->said = (burn_err)BURN_ERR_INIT;
 }
 
 int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err)
@@ -601,6 +608,7 @@ int32_t conf_device_runner(const char *device, conf_runner *out, burn_err *err)
     opened = burn_device_inner(opened);
     out->name = burn_device_name(opened);
     out->context = opened;
+    out->said = (burn_err)BURN_ERR_INIT;
     out->builder.struct_size = (uint32_t)sizeof(burn_builder);
     out->builder.ctx = out;
     out->builder.emit = emit;

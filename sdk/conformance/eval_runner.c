@@ -186,7 +186,11 @@ static burn_value *constant(void *ctx, uint8_t dtype, uint32_t rank, const int64
 
 static burn_value *fail(void *ctx, int32_t code, const char *text)
 {
-    return failed((conf_runner *)ctx, code, text);
+    conf_runner *runner = (conf_runner *)ctx;
+    if (runner->said.code == BURN_OK) {
+        (void)burn_plugin_fail(&runner->said, code, "%s", text != NULL ? text : "");
+    }
+    return failed(runner, code, text);
 }
 
 static burn_value *make(conf_runner *runner, const conf_value *value)

@@ -11,6 +11,7 @@
 #include <burn/device.h>
 #include <burn/registry.h>
 #include <stdlib.h>
+#include <time.h>
 
 typedef struct options {
     const char *device; /* NULL: BURN_DEVICE, or auto */
@@ -20,6 +21,7 @@ typedef struct options {
     const char *junit;
     const char *claims;
     const char *write_claims;
+    const char *row; /* it is preferred, or NULL */
     const char *bits;
     FILE *bits_file;
     uint64_t seed;
@@ -32,12 +34,15 @@ typedef struct options {
     uint8_t verbose;
     uint8_t no_modes;
     uint8_t unguarded;
+    uint8_t forward_only;
+    uint8_t all_variants; /* also in a smoke run */
 } options;
 
 static const char usage_text[] =
     "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
     "                        [--smoke] [--no-modes] [--unguarded] [--list] [--verbose] [--digest]\n"
-    "                        [--extension ID] [--claims FILE] [--write-claims FILE]\n"
+    "                        [--extension ID] [--row NAME] [--claims FILE]\n"
+    "                        [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
     "Tries every op of the registry on a device: forward in six layouts and at awkward sizes,\n"
@@ -45,7 +50,8 @@ static const char usage_text[] =
     "twice, in a replay and in every mode. --device eval tries the definitions by themselves.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
     "--unguarded: kernels run on their operands, not on guarded copies.\n"
-    "--extension loads one and tries its ops only, or the one that --op names.\n"
+    "--extension loads one and tries its ops only, or the one that --op names. --row: calls that\n"
+    "this row takes go to it, whatever others there are.\n"
     "--list: what would run. --claims: compares what the device claims with a list;\n"
     "--write-claims writes one. --digest: one number for the bits of all results.\n";
 
@@ -75,6 +81,8 @@ static int set_value(options *o, const char *name, const char *value)
         o->op = value;
     } else if (strcmp(name, "--extension") == 0) {
         o->extension = value;
+    } else if (strcmp(name, "--row") == 0) {
+        o->row = value;
     } else if (strcmp(name, "--json") == 0) {
         o->json = value;
     } else if (strcmp(name, "--junit") == 0) {
@@ -229,6 +237,13 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     }
     report->n_cases++;
     c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
+    if (o->forward_only) {
+        if (!o->smoke) {
+            run_check(report, runner, c, "sweep", conf_check_sweep);
+        }
+        run_layouts(o, report, runner, c);
+        return;
+    }
     run_check(report, runner, c, "gradient", conf_check_gradient);
     run_check(report, runner, c, "decompose", conf_check_decompose);
     if (strcmp(runner->name, "eval") == 0) {
@@ -308,16 +323,10 @@ static int is_smoke_variant(conf_case *c, uint32_t variant, uint32_t n)
     return variant == 0;
 }
 
-static void run_op(const options *o, conf_report *report, conf_runner *runner,
-                   const burn_op_def *def)
+static void run_samples(const options *o, conf_report *report, conf_runner *runner,
+                        const burn_op_def *def)
 {
     static conf_case c; /* large */
-    if (o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->list && o->bits == NULL) {
-        memset(&c, 0, sizeof(c));
-        c.def = def;
-        conf_crash_case(report, &c, "definition", "");
-        conf_check_definition(report, &c);
-    }
     for (uint32_t i = 0; def->samples != NULL; i++) {
         memset(&c, 0, sizeof(c));
         c.def = def;
@@ -332,11 +341,67 @@ static void run_op(const options *o, conf_report *report, conf_runner *runner,
         }
         uint32_t n = conf_variants(def, &c.sample);
         for (uint32_t variant = 0; variant < n; variant++) {
-            if (!o->smoke || is_smoke_variant(&c, variant, n)) {
+            if (!o->smoke || o->all_variants || is_smoke_variant(&c, variant, n)) {
                 run_variant(o, report, runner, &c, variant);
             }
         }
     }
+}
+
+/* Results by this row, wherever it fits. */
+static void run_row(const options *o, conf_report *report, conf_runner *runner,
+                    const burn_op_def *def, const char *row)
+{
+    options own = *o;
+    burn_err err = BURN_ERR_INIT;
+    own.forward_only = 1;
+    own.all_variants = 1;
+    report->row = row;
+    if (burn_option_set("ROW", row, &err) == BURN_OK) {
+        run_samples(&own, report, runner, def);
+    }
+    (void)burn_option_set("ROW", NULL, &err);
+    report->row = NULL;
+}
+
+/* Once more by each row that nothing went to so far, and by each that may win a race, since then
+ * everything that it fits goes to it; in a smoke run those that nothing went to only. */
+static void run_rows(const options *o, conf_report *report, conf_runner *runner,
+                     const burn_op_def *def)
+{
+    burn_device *device = (burn_device *)runner->context;
+    burn_row_info row;
+    for (uint32_t i = 0; conf_row(device, def, i, &row); i++) {
+        int races = (row.flags & (BURN_ROW_TUNABLE | BURN_ROW_TUNED_ONLY)) != 0 && !o->smoke;
+        if (row.n_guarded == 0 || races) {
+            run_row(o, report, runner, def, row.name);
+        }
+    }
+    conf_check_claims_tried(report, device, def, o->smoke);
+}
+
+static void run_op(const options *o, conf_report *report, conf_runner *runner,
+                   const burn_op_def *def)
+{
+    static conf_case c; /* large */
+    int whole = o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->list && o->bits == NULL;
+    if (whole) {
+        memset(&c, 0, sizeof(c));
+        c.def = def;
+        conf_crash_case(report, &c, "definition", "");
+        conf_check_definition(report, &c);
+    }
+    run_samples(o, report, runner, def);
+    if (whole && o->row == NULL && !o->unguarded && strcmp(runner->name, "eval") != 0) {
+        run_rows(o, report, runner, def);
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static int finish(const options *o, conf_report *report)
@@ -350,9 +415,9 @@ static int finish(const options *o, conf_report *report)
         (void)printf("digest %016llx\n", (unsigned long long)report->digest);
     }
     if (!o->list && o->bits == NULL) {
-        (void)printf("%llu passed, %llu failed, %llu skipped\n",
+        (void)printf("%llu passed, %llu failed, %llu skipped in %.1f s\n",
                      (unsigned long long)report->n_passed, (unsigned long long)report->n_failed,
-                     (unsigned long long)report->n_skipped);
+                     (unsigned long long)report->n_skipped, seconds() - report->begun);
     }
     if (o->json != NULL && !conf_write_json(report, o->json)) {
         status = 2;
@@ -369,7 +434,6 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
                              char **argv)
 {
     int is_device = strcmp(runner->name, "eval") != 0 && o->bits == NULL && !o->list;
-    int whole = o->op == NULL && o->sample < 0 && o->dtype == BURN_DTYPE_NONE && !o->smoke;
     if (!is_device) {
         return 1;
     }
@@ -378,9 +442,6 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
     }
     conf_check_linked(report, runner->name, o->extension);
     burn_device *device = (burn_device *)runner->context;
-    if (whole) {
-        conf_check_claims_tried(report, device, o->first_op);
-    }
     return (o->claims == NULL || conf_check_claims(report, device, o->claims)) &&
            (o->write_claims == NULL || conf_write_claims(device, o->write_claims));
 }
@@ -432,6 +493,9 @@ int main(int argc, char **argv)
     if (!o.unguarded && o.bits == NULL) { /* modes are compared as they run in applications */
         (void)burn_option_set("CHECK", "bounds", &err);
     }
+    if (burn_option_set("ROW", o.row, &err) != BURN_OK) {
+        return bad_option("--row", err.text);
+    }
     int definitions = o.list || (o.device != NULL && strcmp(o.device, "eval") == 0);
     int32_t code =
         definitions ? conf_eval_runner(&runner, &err) : conf_device_runner(o.device, &runner, &err);
@@ -448,6 +512,12 @@ int main(int argc, char **argv)
     report.digest = UINT64_C(14695981039346656037);
     report.verbose = o.verbose;
     report.extension = o.extension;
+    report.row = o.row;
+    report.claims = o.claims;
+    report.smoke = o.smoke;
+    report.unguarded = o.unguarded;
+    report.begun = seconds();
+    conf_report_about(&report, definitions ? NULL : (burn_device *)runner.context);
     conf_crash_install();
     run_ops(&o, &report, &runner);
     int written = run_device_checks(&o, &report, &runner, argc, argv) && close_bits(&o, &report);
