@@ -190,6 +190,8 @@ static const conv1d_sample conv1d_rows[] = {
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"channels differ", {1, 2, 5}, {1, 1, 3}, 0,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"long kernel", {1, 2, 48}, {3, 2, 29}, 3,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, 0},
 };
 /* clang-format on */
 

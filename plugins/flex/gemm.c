@@ -485,7 +485,6 @@ static const burn_slot matmul_f64[] = MATMUL_SLOTS(F64_SET);
 static const burn_slot linear_f64[] = LINEAR_SLOTS(F64_SET);
 static const burn_slot linear_f32[] = LINEAR_SLOTS(F32_SET);
 static const burn_slot linear_half[] = LINEAR_SLOTS(HALF_SET);
-static const burn_slot linear_wide[] = LINEAR_SLOTS(BURN_SET_INT);
 
 /* A fused program may begin with it. */
 #define TAKES_MORE BURN_ROW_EPILOGUE
@@ -526,8 +525,6 @@ const burn_row flex_rows_gemm[] = {
                        prepare_f64, launch_candidate_f64),
     FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_half, TAKES_MORE, "flex.linear.half",
                       prepare_half, launch_half),
-    FLEX_ROW_PREPARED(BURN_OP_LINEAR, linear_wide, TAKES_MORE | BURN_ROW_TUNABLE,
-                      "flex.linear.wide", flex_wide_prepare, flex_wide_launch),
 };
 /* clang-format on */
 const uint32_t flex_rows_gemm_count = FLEX_COUNT(flex_rows_gemm);

@@ -251,13 +251,32 @@ int conf_check_claims(conf_report *report, burn_device *device, const char *path
     return 1;
 }
 
+/* Does a row say that it takes the dtype as the operand that claimed_dtypes goes by? */
+static int is_in_a_row(burn_device *device, const burn_op_def *def, uint8_t dtype)
+{
+    burn_row_info row;
+    uint32_t k = 0;
+    int found = 0;
+    while (k < def->n_in && ((conf_role_in(def, k)->flags & BURN_ROLE_ONLY_IMMEDIATE) != 0 ||
+                             (conf_role_in(def, k)->dtypes[0] & BURN_SET_ANY) == 0)) {
+        k++;
+    }
+    for (uint32_t i = 0; !found && conf_row(device, def, i, &row); i++) {
+        const char *slot = (const char *)row.slots + (size_t)k * row.slot_stride;
+        found = k < row.n_slots &&
+                (((const burn_slot *)(const void *)slot)->dtypes[0] >> dtype & 1) != 0;
+    }
+    return found;
+}
+
 static void check_dtypes(conf_report *report, burn_device *device, conf_case *c)
 {
     const burn_op_def *def = c->def;
     uint64_t set = claimed_dtypes(def);
     for (uint8_t dtype = 1; dtype < 64; dtype++) {
         if ((set >> dtype & 1) == 0 ||
-            burn_op_support(device, def->id, dtype) != BURN_SUPPORT_NATIVE) {
+            (burn_op_support(device, def->id, dtype) != BURN_SUPPORT_NATIVE &&
+             !is_in_a_row(device, def, dtype))) {
             continue;
         }
         c->dtype = dtype;
@@ -272,7 +291,7 @@ static void check_dtypes(conf_report *report, burn_device *device, conf_case *c)
 }
 
 void conf_check_claims_tried(conf_report *report, burn_device *device, const burn_op_def *def,
-                             int smoke)
+                             int smoke, const char *const *without, uint32_t n_without)
 {
     static conf_case c; /* large */
     burn_row_info row;
@@ -282,7 +301,15 @@ void conf_check_claims_tried(conf_report *report, burn_device *device, const bur
         check_dtypes(report, device, &c);
     }
     for (uint32_t i = 0; conf_row(device, def, i, &row); i++) {
-        if (row.n_guarded > 0) {
+        int is_left_out = 0;
+        for (uint32_t k = 0; k < n_without; k++) {
+            is_left_out |= strcmp(without[k], row.name) == 0;
+        }
+        if (is_left_out) {
+            conf_result(report, &c, "claim tried", "", row.n_guarded > 0 ? CONF_FAIL : CONF_SKIP,
+                        "row %s is left out by --without%s", row.name,
+                        row.n_guarded > 0 ? ", but it was launched" : "");
+        } else if (row.n_guarded > 0) {
             conf_result(report, &c, "claim tried", "", CONF_PASS, "row %s was launched", row.name);
         } else {
             conf_result(report, &c, "claim tried", "", CONF_FAIL,

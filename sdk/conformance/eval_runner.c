@@ -389,6 +389,7 @@ static uint32_t supports(conf_runner *runner, const burn_op_def *def, uint8_t dt
 static void reset(conf_runner *runner)
 {
     conf_arena_free(&runner->arena);
+    runner->said = (burn_err)BURN_ERR_INIT;
 }
 
 int32_t conf_eval_runner(conf_runner *out, burn_err *err)
@@ -396,6 +397,7 @@ int32_t conf_eval_runner(conf_runner *out, burn_err *err)
     (void)err;
     memset(out, 0, sizeof(*out));
     out->name = "eval";
+    out->said = (burn_err)BURN_ERR_INIT;
     out->builder.struct_size = (uint32_t)sizeof(burn_builder);
     out->builder.ctx = out;
     out->builder.emit = emit;

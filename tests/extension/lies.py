@@ -49,6 +49,9 @@ CASES = {
                                       "wrote 4 bytes of input y (f32[3], 12 bytes)"]),
     "bounds_short": (("flex",), 1, ["FAIL bounds_short.op f32 forward contiguous",
                                     "element 2 is ", "nan"]),
+    "says_value": (("eval", "flex"), 1, ["failed with -11 (E_DATA)", "is not in stock"]),
+    "says_code": (("eval", "flex"), 1, ["decompose returned -11 (E_DATA): the sum of x and y is "
+                                        "not in stock"]),
     "bounds_workspace": (("flex",), 1, ["wrote 8 bytes behind its workspace (64 bytes)"]),
     "infer_past": (("eval", "flex"), 1, ["wrote past the metas of its 1 outputs"]),
     "eval_past": (("eval", "flex"), 1, ["eval of eval_past.op wrote 24 bytes past output z"]),

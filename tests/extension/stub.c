@@ -108,6 +108,7 @@ static void build_ops(void)
         (void)snprintf(names[i], sizeof(names[i]), "%s.%s", own_id, i == 0 ? "first" : "op");
         memset(&ops[i], 0, sizeof(ops[i]));
         ops[i].name = names[i];
+        ops[i].summary = "z = x + y";
         ops[i].n_in = 2;
         ops[i].n_out = 1;
         ops[i].roles = roles;
@@ -969,7 +970,7 @@ static const stub_defect defects[] = {
     {NULL, NULL},
 };
 
-static const stub_defect *const lists[] = {defects, stub_bounds_defects};
+static const stub_defect *const lists[] = {defects, stub_bounds_defects, stub_claims_defects};
 
 static void apply(const stub_defect *list)
 {

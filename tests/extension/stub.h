@@ -30,5 +30,6 @@ burn_row *stub_row(const char *backend, uint64_t op);
 
 /* Ends with a row without a name. */
 extern const stub_defect stub_bounds_defects[];
+extern const stub_defect stub_claims_defects[];
 
 #endif /* BURN_TESTS_EXTENSION_STUB_H */
