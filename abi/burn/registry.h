@@ -40,7 +40,7 @@ typedef struct burn_row_info {
     uint32_t slot_stride;
     const burn_slot *slots;
     const char *name;
-    uint64_t n_guarded; /* launches of this process under BURN_CHECK=bounds; others aren't counted */
+    uint64_t n_guarded; /* launches under BURN_CHECK=bounds; others are not counted */
 } burn_row_info;
 
 /* Describes row i of an op on a device. BURN_E_NOT_FOUND behind the last, and when there is no such

@@ -220,7 +220,8 @@ static burni_resolved *make_entry(burni_device *device, const burni_rows *rows, 
         memcpy(r->attrs, call->attrs, call->attrs_size);
     }
     choose(r, rows, call);
-    if (burni_environment_on() != 0 && preferred[0] == '\0' && r->row != NULL && (r->row->flags & BURN_ROW_TUNABLE) != 0) {
+    int may_race = r->row != NULL && (r->row->flags & BURN_ROW_TUNABLE) != 0;
+    if (burni_environment_on() != 0 && preferred[0] == '\0' && may_race) {
         burni_tuner_choose(r, device, rows, call);
     }
     if (burni_log_wants(BURN_LOG_DEBUG)) {

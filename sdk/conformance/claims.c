@@ -83,9 +83,10 @@ static void name_bits(char *out, size_t size, uint64_t set, const char *const *n
     }
 }
 
-static const char *const flag_names[] = {"deterministic", "capture-safe", "any-dims",   "index64",
-                                         "faults",        "epilogue",     "tunable",    "tuned-only",
-                                         "lines",         "columns"};
+static const char *const flag_names[] = {
+    "deterministic", "capture-safe", "any-dims",   "index64", "faults",
+    "epilogue",      "tunable",      "tuned-only", "lines",   "columns",
+};
 static const char *const layout_names[] = {"contiguous", "scalar", "vector", "rows", "strided"};
 
 static void list_slot(text *t, const burn_op_def *def, const char *row, uint32_t k,
@@ -281,7 +282,8 @@ static void check_dtypes(conf_report *report, burn_device *device, conf_case *c)
         }
         c->dtype = dtype;
         if (conf_was_tried(report, def->name, burn_element_name(dtype))) {
-            conf_result(report, c, "claim tried", "", CONF_PASS, "some forward check has this dtype");
+            conf_result(report, c, "claim tried", "", CONF_PASS,
+                        "some forward check has this dtype");
         } else {
             conf_result(report, c, "claim tried", "", CONF_FAIL,
                         "a kernel is claimed, but no sample tried it");

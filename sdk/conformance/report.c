@@ -60,7 +60,11 @@ void conf_rerun_text(char *out, size_t size, const conf_report *report, const ch
                      const char *op, const char *dtype, uint32_t sample_index)
 {
     out[0] = '\0';
-    append(out, size, "burn-conformance --device %s --op %s", report->device, op);
+    append(out, size, "burn-conformance --device %s", report->device);
+    /* What a mode did as a whole is no op's. */
+    if (strncmp(check, "same bits", 9) != 0 || strcmp(dtype, "none") != 0) {
+        append(out, size, " --op %s", op);
+    }
     if (report->extension != NULL) {
         append(out, size, " --extension %.60s", report->extension);
     }

@@ -14,7 +14,7 @@ import tempfile
 
 from lies import install
 
-FAILED = re.compile(r"^FAIL (\S+) (\S+) (.*?), sample", re.M)
+FAILED = re.compile(r"^FAIL (\S+) (\S+) (.*?)[,:]", re.M)
 # Kernels are for f32; in other dtypes the op runs by its decomposition.
 F32 = ["--no-modes", "--dtype", "f32"]
 F64 = ["--no-modes", "--dtype", "f64"]
