@@ -227,16 +227,40 @@ static void grow(conf_case *to, const conf_case *c, uint32_t form, int64_t goal)
     }
 }
 
-/* Work of an op that does not say it: as if each size met each other one. */
+/* How often the elements of `meta` meet each element of `large`: by the dims that it has alone. */
+static double meetings(const burn_meta *meta, const burn_meta *large)
+{
+    uint8_t used[BURN_MAX_RANK] = {0};
+    double n = 1.0;
+    for (uint32_t d = 0; d < meta->rank; d++) {
+        uint32_t k = 0;
+        while (k < large->rank && (used[k] != 0 || large->dims[k] != meta->dims[d])) {
+            k++;
+        }
+        if (k < large->rank) {
+            used[k] = 1;
+        } else {
+            n *= (double)meta->dims[d];
+        }
+    }
+    return n;
+}
+
+/* Work of an op that does not say it, such as a convolution that is made of others. */
 static double guess_work(const conf_case *c)
 {
-    int64_t found[BURN_MAX_RANK];
-    uint32_t n = conf_distinct_sizes(c, found);
-    double work = 1.0;
-    for (uint32_t k = 0; k < n; k++) {
-        work *= (double)found[k];
+    uint32_t at = 0;
+    double most = 1.0;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        int is_tensor = c->in[i].meta.kind == BURN_TENSOR;
+        at = is_tensor && conf_count(&c->in[i].meta) > conf_count(&c->in[at].meta) ? i : at;
     }
-    return work;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        double n = c->in[i].meta.kind == BURN_TENSOR ? meetings(&c->in[i].meta, &c->in[at].meta)
+                                                     : 1.0;
+        most = n > most ? n : most;
+    }
+    return c->n_in > 0 ? most * (double)conf_count(&c->in[at].meta) : 1.0;
 }
 
 /* Sets the metas of the outputs; 0: the op does not take these sizes, or it is too much work. */
