@@ -13,11 +13,15 @@
 
 #include <burn/build.h>
 
-/* Shared out: what backends keep on one thread is smaller. A smoke run has less time. */
-#define ELEMENTS       (INT64_C(1) << 18)
-#define ELEMENTS_SMOKE (INT64_C(1) << 16)
-#define WORK           1e8
-#define WORK_SMOKE     2e7
+/* How large: what backends keep on one thread is smaller than each of these. */
+typedef struct extent {
+    int64_t elements;
+    double work;
+} extent;
+
+static const extent of_main = {INT64_C(1) << 18, 1e8};
+static const extent of_others = {INT64_C(1) << 17, 4e7};
+static const extent of_smoke = {INT64_C(1) << 16, 2e7};
 
 enum { ROUNDS = 3, UPDATES = 3, FORMS = 4 };
 
@@ -276,7 +280,7 @@ static int takes(conf_case *c, double most_work)
     }
     for (uint32_t j = 0; j < c->n_out; j++) {
         int64_t n = out[j].kind == BURN_TENSOR ? conf_count(&out[j]) : 0;
-        if (n > 8 * ELEMENTS) {
+        if (n > 8 * of_main.elements) {
             return 0;
         }
         memset(&c->out[j], 0, sizeof(c->out[j]));
@@ -287,16 +291,16 @@ static int takes(conf_case *c, double most_work)
 }
 
 /* 0: this form has no large case. */
-static int enlarge(conf_case *to, const conf_case *c, uint32_t form, int smoke)
+static int enlarge(conf_case *to, const conf_case *c, uint32_t form, const extent *most)
 {
-    int64_t goal = smoke ? ELEMENTS_SMOKE : ELEMENTS;
+    int64_t goal = most->elements;
     int64_t found[BURN_MAX_RANK];
     if (form > conf_distinct_sizes(c, found)) {
         return 0;
     }
     for (int64_t now = goal; now >= goal / 16; now /= 2) {
         grow(to, c, form, now);
-        if (largest(to) >= now && takes(to, smoke ? WORK_SMOKE : WORK)) {
+        if (largest(to) >= now && takes(to, most->work)) {
             return 1;
         }
     }
@@ -326,7 +330,8 @@ static int is_tried(const conf_case *c, uint32_t form)
 }
 
 /* Form FORMS are all sizes; 0: the case has no such form. */
-static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint32_t form, int smoke)
+static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint32_t form,
+                      const extent *most)
 {
     static conf_case large; /* large */
     static const char *const names[FORMS + 1] = {"large_1st", "large_2nd", "large_3rd", "large_4th",
@@ -334,7 +339,7 @@ static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint3
     int64_t found[BURN_MAX_RANK];
     uint32_t n = conf_distinct_sizes(c, found);
     conf_arena arena = {NULL};
-    if ((form < FORMS && form >= n) || !enlarge(&large, c, form < FORMS ? form : n, smoke)) {
+    if ((form < FORMS && form >= n) || !enlarge(&large, c, form < FORMS ? form : n, most)) {
         return 0;
     }
     large.arena = &arena;
@@ -354,11 +359,12 @@ static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint3
 static void write_large(FILE *file, conf_runner *runner, conf_case *c, int smoke)
 {
     int is_main = c->sample_index == conf_main_sample(c->def);
+    const extent *most = smoke ? &of_smoke : is_main ? &of_main : &of_others;
     int enough = smoke && !is_main;
     for (uint32_t k = 0; k <= FORMS && !enough; k++) {
         uint32_t form = is_main ? k : FORMS - k;
         c->layout = is_main && form == FORMS ? CONF_MIXED : CONF_CONTIGUOUS;
-        int written = is_tried(c, is_main ? form : 0) && write_form(file, runner, c, form, smoke);
+        int written = is_tried(c, is_main ? form : 0) && write_form(file, runner, c, form, most);
         enough = written && (smoke || !is_main);
     }
     c->layout = CONF_CONTIGUOUS;
