@@ -4,8 +4,9 @@
  *
  * On x86-64 CPUID says what the CPU has, XGETBV what the system saves on a thread switch; both are
  * asked directly, so no file or environment variable can make the answer wrong. On 64-bit ARM every
- * CPU has NEON with fused multiply-adds, so there is one level. To add a level: extend the enum in
- * isa.h, `names`, and `detect`.
+ * CPU has NEON with fused multiply-adds, so there is one level. The lowest level of each
+ * architecture may be called `baseline`, whatever it has. To add a level: extend the enum in isa.h,
+ * `names`, and `detect`.
  */
 #include "isa.h"
 
@@ -21,7 +22,7 @@ flex_isa_level flex_isa = FLEX_ISA_BASELINE;
 
 #if defined(__aarch64__)
 static const char *const names[] = {"neon"};
-#define NAMES_TEXT "neon"
+#define NAMES_TEXT "neon, or baseline, which is the same here"
 #else
 static const char *const names[] = {"baseline", "avx2", "avx512"};
 #define NAMES_TEXT "baseline, avx2 or avx512"
@@ -85,7 +86,8 @@ int32_t flex_isa_init(const char *wanted, burn_err *err)
         return BURN_OK;
     }
     for (uint32_t i = 0; i < FLEX_COUNT(names); i++) {
-        if (strcmp(wanted, names[i]) != 0) {
+        int lowest = i == 0 && strcmp(wanted, "baseline") == 0;
+        if (strcmp(wanted, names[i]) != 0 && !lowest) {
             continue;
         }
         if (i > (uint32_t)found) {

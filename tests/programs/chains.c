@@ -469,6 +469,11 @@ void maker_chains(maker *m, uint32_t t)
     uint32_t rounds = 1 + draw(m, 4);
     int32_t first = maker_find(m, t, chance(m, 60) ? BURN_F32 : BURN_DTYPE_NONE);
     first = chance(m, 20) ? larger(m, t) : first;
+    if (m->big != NO_VALUE && maker_may_use(m, m->big, t) && chance(m, 70)) {
+        first = m->big;
+    }
+    int32_t leaf = chance(m, 40) ? maker_find_leaf(m, t) : NO_VALUE;
+    first = leaf != NO_VALUE ? leaf : first;
     if (first == NO_VALUE) {
         return;
     }

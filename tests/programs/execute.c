@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+int execute_lie = LIE_NONE;
+
 typedef struct worker {
     context *c;
     uint32_t thread;
@@ -152,8 +154,8 @@ static void check_call(context *c, int32_t at, const step *s)
         out[j] = c->cache[s->out[j]];
         out_codes[j] = c->codes[s->out[j]];
     }
-    if (!check_op(&c->r->arena, c->r->device, s, in, in_codes, out, out_codes, text,
-                  sizeof(text))) {
+    if (!check_op(&c->r->arena, c->r->device, s, in, in_codes, out, out_codes, &c->r->count,
+                  text, sizeof(text))) {
         execute_fail(c, at, text);
     }
 }
@@ -168,6 +170,9 @@ static void check_step(context *c, int32_t at, const step *s)
         break;
     case STEP_OP:
         check_call(c, at, s);
+        break;
+    case STEP_BACKWARD:
+        judge_gradients(c, at);
         break;
     case STEP_LEAF:
     case STEP_DETACH:
@@ -210,6 +215,16 @@ static burn_tensor *operand(context *c, const step *s, uint32_t i)
     return i < 32 && (s->moved >> i & 1) != 0 ? burn_move(t) : t;
 }
 
+/* What a kernel that is a little off would give, or a gradient function that is. */
+static burn_tensor *lie(burn_tensor *y)
+{
+    if (execute_lie == LIE_KERNEL) {
+        return burn_mul(y, burn_scalar(1.0 + 1e-4));
+    }
+    return burn_sub(burn_mul(y, burn_scalar(1.001)),
+                    burn_mul(burn_detach(y), burn_scalar(0.001)));
+}
+
 static void call_op(context *c, const step *s)
 {
     burn_tensor *in[MAX_USES];
@@ -219,6 +234,9 @@ static void call_op(context *c, const step *s)
     }
     (void)burn_op_call(c->r->device, s->def->id, s->attrs, s->attrs_size, in, s->n_in, out,
                        s->n_out);
+    if (execute_lie != LIE_NONE && s->def->id == BURN_OP_TANH && out[0]->dtype == BURN_F32) {
+        out[0] = lie(out[0]);
+    }
     for (uint32_t i = 0; i < s->n_in && i < 32; i++) {
         if ((s->moved >> i & 1) != 0) {
             c->kept[s->in[i]] = 0;
@@ -265,10 +283,11 @@ static void read_step(context *c, int32_t at, const step *s)
     }
 }
 
-static void backward(context *c, const step *s)
+static void backward(context *c, int32_t at, const step *s)
 {
     burn_err err = BURN_ERR_INIT;
     burn_grads *grads = burn_backward(c->tensors[s->in[0]], NULL, s->retain, &err);
+    c->passed[at] = grads != NULL;
     for (uint32_t j = 0; j < s->n_out; j++) {
         c->tensors[s->out[j]] =
             grads != NULL ? burn_grads_get(grads, c->tensors[s->in[1 + j]]) : NULL;
@@ -391,7 +410,7 @@ static void perform(context *c, int32_t at, const step *s)
         c->tensors[s->out[0]] = burn_detach(c->tensors[s->in[0]]);
         break;
     case STEP_BACKWARD:
-        backward(c, s);
+        backward(c, at, s);
         break;
     case STEP_VAR_NEW:
         make_var(c, at, s);

@@ -34,6 +34,7 @@ typedef struct context {
     conf_value cache[MAX_VALUES];
     int32_t var_codes[MAX_VARS];
     conf_value var_cache[MAX_VARS];
+    uint8_t passed[MAX_STEPS]; /* backward passes that gave gradients */
 } context;
 
 /* The first failure counts. */
@@ -44,6 +45,11 @@ int32_t execute_read(context *c, const burn_tensor *t, seen *out);
 int execute_same(const seen *a, const seen *b, char *text, size_t size);
 /* Does a step and notes what it made and gave up. */
 void execute_step(context *c, int32_t at);
+
+/* ---- judge.c --------------------------------------------------------------------------------- */
+
+/* Compares the gradients of a pass of a checked run; what differs fails the run. */
+void judge_gradients(context *c, int32_t at);
 
 /* ---- stretch.c ------------------------------------------------------------------------------ */
 

@@ -66,6 +66,19 @@ int32_t maker_find(maker *m, uint32_t t, uint8_t dtype)
     return NO_VALUE;
 }
 
+int32_t maker_find_leaf(maker *m, uint32_t t)
+{
+    uint32_t n = m->p->n_values;
+    uint32_t start = draw(m, n);
+    for (uint32_t k = 0; k < n; k++) {
+        int32_t id = (int32_t)((start + k) % n);
+        if (maker_at(m, id)->leaf && maker_may_use(m, id, t)) {
+            return id;
+        }
+    }
+    return NO_VALUE;
+}
+
 static int32_t add_constant(maker *m, uint32_t t, const burn_meta *meta,
                             const burn_sample_operand *how)
 {
@@ -173,9 +186,11 @@ static void finish_op(maker *m, step *s)
     int32_t rc = infer(m, s, out);
     int64_t largest = 0;
     int tracked = 0;
+    uint64_t leaves = 0;
     for (uint32_t i = 0; i < s->n_in; i++) {
         if (s->in[i] != NO_VALUE) {
             tracked |= maker_at(m, s->in[i])->tracked;
+            leaves |= maker_at(m, s->in[i])->leaves;
         }
     }
     for (uint32_t j = 0; j < s->n_out && rc == BURN_OK; j++) {
@@ -183,8 +198,11 @@ static void finish_op(maker *m, step *s)
         largest = n > largest ? n : largest;
     }
     if (rc == BURN_OK && largest > 4 * MAX_NUMEL) {
-        m->p->n_steps--; /* too much work: not this one */
-        return;
+        if (largest > m->large) {
+            m->p->n_steps--; /* too much work: not this one */
+            return;
+        }
+        m->large -= largest;
     }
     for (uint32_t j = 0; j < s->n_out; j++) {
         s->out[j] = new_value(m, s->thread);
@@ -192,6 +210,7 @@ static void finish_op(maker *m, step *s)
         v->known = rc == BURN_OK;
         v->host.meta = rc == BURN_OK ? out[j] : v->host.meta;
         v->tracked = (uint8_t)(tracked && rc == BURN_OK && conf_is_float(out[j].dtype));
+        v->leaves = v->tracked ? leaves : 0;
     }
     move_some(m, s);
 }
@@ -541,6 +560,12 @@ void maker_read(maker *m, uint32_t t, int32_t id)
 
 /* ---- gradients and variables ----------------------------------------------------------------- */
 
+/* Variables have the first bits; of too many leaves some share one. */
+static uint64_t leaf_bit(uint32_t leaf)
+{
+    return UINT64_C(1) << (MAX_VARS + leaf % (64 - MAX_VARS));
+}
+
 static void add_alias(maker *m, uint32_t t, uint8_t kind)
 {
     int32_t in = maker_find(m, t, chance(m, 80) ? BURN_F32 : BURN_F64);
@@ -556,26 +581,43 @@ static void add_alias(maker *m, uint32_t t, uint8_t kind)
     v->host.meta = maker_at(m, in)->host.meta;
     v->known = 1;
     v->tracked = kind == STEP_LEAF;
+    v->leaf = v->tracked;
+    v->leaves = v->leaf ? leaf_bit(m->n_leaves++) : 0;
 }
 
-/* Gradients of a tracked value by up to three other tracked ones. */
+/* A tracked value; mostly one that was made from a leaf. */
+static int32_t find_root(maker *m, uint32_t t)
+{
+    int32_t root = NO_VALUE;
+    for (uint32_t k = 0; k < 24; k++) {
+        int32_t id = maker_find(m, t, BURN_DTYPE_NONE);
+        if (id == NO_VALUE || !maker_at(m, id)->tracked) {
+            continue;
+        }
+        root = id;
+        if (!maker_at(m, id)->leaf || chance(m, 10)) {
+            break;
+        }
+    }
+    return root;
+}
+
+/* Gradients of a tracked value by up to three leaves; a few of which it does not depend on. */
 static void add_backward(maker *m, uint32_t t)
 {
-    int32_t from = NO_VALUE;
-    for (uint32_t k = 0; k < 12 && from == NO_VALUE; k++) {
-        int32_t id = maker_find(m, t, BURN_DTYPE_NONE);
-        from = id != NO_VALUE && maker_at(m, id)->tracked ? id : NO_VALUE;
-    }
+    int32_t from = find_root(m, t);
     if (from == NO_VALUE) {
         return;
     }
     step *s = new_step(m, STEP_BACKWARD, t);
-    s->retain = chance(m, 70) ? (chance(m, 30) ? BURN_GRAD_CREATE : BURN_GRAD_RETAIN) : 0;
+    s->retain = chance(m, 85) ? (chance(m, 30) ? BURN_GRAD_CREATE : BURN_GRAD_RETAIN) : 0;
     s->n_in = 1;
     s->in[0] = from;
+    uint64_t leaves = maker_at(m, from)->leaves;
+    int any = chance(m, 10);
     for (int32_t id = 0; id < (int32_t)m->p->n_values && s->n_out < 3; id++) {
         value *v = maker_at(m, id);
-        if (maker_may_use(m, id, t) && v->tracked && v->known) {
+        if (maker_may_use(m, id, t) && v->leaf && v->known && (any || (v->leaves & leaves) != 0)) {
             s->in[s->n_in++] = id;
             int32_t grad = new_value(m, t);
             s->out[s->n_out++] = grad;
@@ -598,6 +640,7 @@ static void add_var(maker *m, uint32_t t)
     s->retain = chance(m, 60); /* tracked */
     m->var_alive[s->var] = 1;
     m->var_value[s->var] = in;
+    m->var_tracked[s->var] = (uint8_t)s->retain;
 }
 
 static int32_t pick_var(maker *m)
@@ -625,7 +668,9 @@ void maker_get_var(maker *m, uint32_t t)
     value *v = maker_at(m, s->out[0]);
     v->host.meta = maker_at(m, m->var_value[var])->host.meta;
     v->known = 1;
-    v->tracked = (uint8_t)conf_is_float(v->host.meta.dtype);
+    v->tracked = m->var_tracked[var] && conf_is_float(v->host.meta.dtype);
+    v->leaf = v->tracked;
+    v->leaves = v->leaf ? UINT64_C(1) << var : 0;
 }
 
 void maker_set_var(maker *m, uint32_t t)
@@ -671,6 +716,16 @@ static void add_start(maker *m, uint32_t t)
     }
 }
 
+/* One that kernels share among threads and cut into tiles; its last axis is short or long. */
+static void add_big(maker *m, uint32_t t)
+{
+    int64_t last = chance(m, 50) ? 30 + draw(m, 11) : 257 + draw(m, 300);
+    int64_t dims[2] = {(int64_t)(66000 + draw(m, 60000)) / last, last};
+    m->large = 2000000;
+    m->big = maker_plain(m, t, BURN_F32, 2, dims);
+    maker_keep(m, t, m->big);
+}
+
 typedef struct weight {
     uint32_t weight;
     void (*make)(maker *m, uint32_t t);
@@ -702,7 +757,7 @@ static void add_sync(maker *m, uint32_t t)
 static const weight weights[] = {
     {26, add_sample}, {26, add_pointwise}, {4, add_cast},  {7, add_reduction}, {6, add_matmul},
     {14, add_view},   {8, maker_begin},    {8, maker_end}, {6, keep_one},      {5, release_one},
-    {4, add_read},    {1, add_sync},       {4, add_leaf},  {2, add_detached},  {4, add_backward},
+    {4, add_read},    {1, add_sync},       {6, add_leaf},  {2, add_detached},  {6, add_backward},
     {4, add_var},     {7, maker_get_var},    {7, maker_set_var}, {1, end_var},
     {9, maker_chains},
 };
@@ -721,9 +776,12 @@ static void add_random(maker *m, uint32_t t)
     weights[k].make(m, t);
 }
 
-/* Every living value is read by its owner, then given up. */
+/* Some last gradients; then every living value is read by its owner, and given up. */
 static void finish(maker *m)
 {
+    for (uint32_t k = 0; k < 4; k++) {
+        add_backward(m, draw(m, m->p->n_threads));
+    }
     uint32_t n = m->p->n_values;
     for (int32_t id = 0; id < (int32_t)n && m->p->n_steps < MAX_STEPS - 60; id++) {
         const value *v = maker_at(m, id);
@@ -759,6 +817,13 @@ void program_make(program *p, uint64_t seed)
     p->n_threads = chance(&m, 50) ? 1 : 2 + draw(&m, MAX_THREADS - 1);
     for (uint32_t t = 0; t < p->n_threads; t++) {
         add_start(&m, t);
+        if (chance(&m, 60)) {
+            add_leaf(&m, t);
+        }
+    }
+    m.big = NO_VALUE;
+    if (chance(&m, 12)) {
+        add_big(&m, 0);
     }
     uint32_t length = 10 + draw(&m, 90);
     uint32_t t = 0;

@@ -18,6 +18,10 @@ typedef struct maker {
     int32_t begins[MAX_THREADS][MAX_DEPTH];
     uint8_t var_alive[MAX_VARS];
     int32_t var_value[MAX_VARS]; /* a value with the variable's meta */
+    uint8_t var_tracked[MAX_VARS];
+    uint32_t n_leaves;
+    int64_t large; /* elements that results too large for one thread may still have in all */
+    int32_t big;   /* a value that is so; NO_VALUE: none */
 } maker;
 
 static inline uint32_t draw(maker *m, uint32_t n)
@@ -40,6 +44,8 @@ static inline value *maker_at(maker *m, int32_t id)
 int maker_may_use(maker *m, int32_t id, uint32_t t);
 /* A living tensor that the thread may use: of that dtype, or of any; NO_VALUE: none. */
 int32_t maker_find(maker *m, uint32_t t, uint8_t dtype);
+/* The same for leaves. */
+int32_t maker_find_leaf(maker *m, uint32_t t);
 /* A constant of normal numbers; a scalar that is not 0. */
 int32_t maker_plain(maker *m, uint32_t t, uint8_t dtype, uint32_t rank, const int64_t *dims);
 int32_t maker_scalar(maker *m, uint32_t t, uint8_t dtype);

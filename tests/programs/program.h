@@ -88,7 +88,8 @@ typedef struct value {
     uint8_t thread;
     int8_t depth;   /* the scope that holds it; -1: kept */
     uint8_t absent; /* a gradient: there may be none, so ops do not use it */
-    uint8_t zero;
+    uint8_t leaf;    /* a handle of a leaf */
+    uint64_t leaves; /* bit per leaf or variable that it is made from, where it is tracked */
 } value;
 
 typedef struct program {
@@ -127,6 +128,18 @@ typedef struct seen {
     char text[256];   /* of other codes */
 } seen;
 
+/* What a checked run compared, and what it could not. */
+typedef struct tally {
+    uint64_t values;    /* elements of results of ops */
+    uint64_t decided;   /* of those: they differ where a rounding on the way decides */
+    uint64_t gradients; /* sums over a gradient's elements */
+    uint64_t zero;      /* of those: nothing flows */
+    uint64_t no_pass;   /* not there, since their pass failed */
+    uint64_t at_kinks;  /* gradients not compared: a step of theirs has no derivative there, */
+    uint64_t infinite;  /* or numbers that are not finite, */
+    uint64_t too_wide;  /* or rounding may change them altogether */
+} tally;
+
 typedef struct run {
     const program *program;
     burn_device *device;
@@ -135,9 +148,15 @@ typedef struct run {
     uint32_t n_kept;      /* stretches that were, and that could not be */
     uint32_t n_refused;
     seen seen[MAX_STEPS]; /* of step i */
+    tally count; /* of a checked run */
     conf_arena arena;
     char failure[600]; /* "" when all was as it should be */
 } run;
+
+/* Whether tanh of f32 lies, by a ten-thousandth in its values or a thousandth in its gradient: so
+ * that the tests know that a checked run sees it. */
+enum { LIE_NONE = 0, LIE_KERNEL = 1, LIE_VJP = 2 };
+extern int execute_lie;
 
 /* How a program is run. */
 enum { RUN_PLAIN = 0, RUN_CHECK = 1, RUN_REPLAY = 2 };
@@ -151,7 +170,12 @@ int runs_agree(const run *a, const run *b, char *text, size_t size);
 
 /* Compares the results of one op with eval; what differs goes to `text`. */
 int check_op(conf_arena *arena, burn_device *device, const step *s, const conf_value *in,
-             const int32_t *in_codes, const conf_value *out, const int32_t *out_codes, char *text,
-             size_t size);
+             const int32_t *in_codes, const conf_value *out, const int32_t *out_codes,
+             tally *count, char *text, size_t size);
+/* How exact an op's kernels must be, in units of its dtype's epsilon: what its samples say. */
+double check_tolerance(const burn_op_def *def);
+/* A copy of a float operand in which each element is off by up to `eps` of itself; `which` picks
+ * the random numbers. */
+void check_disturb(conf_arena *arena, conf_value *v, double eps, uint64_t which);
 
 #endif /* BURN_TESTS_PROGRAMS_PROGRAM_H */
