@@ -7,6 +7,7 @@
  * --first-result, --list10 or --load-flex a process whose start is timed, with --peak=CASE one
  * whose memory is measured. README.md explains the numbers.
  */
+#include "budget.h"
 #include "child.h"
 #include "machine.h"
 #include "measure.h"
@@ -34,6 +35,7 @@ struct options {
     int quick;
     int no_peer;
     int list;
+    int budgets;
 };
 
 static const char USAGE[] =
@@ -47,6 +49,8 @@ static const char USAGE[] =
     "                     standard error\n"
     "  --record[=FILE]    append the rows to a history (bench/history.jsonl)\n"
     "  --revision TEXT    revision of the sources, for the record\n"
+    "  --budgets          count the budgets at the end; status 3 when one is missed, 4 when\n"
+    "                     none could be judged\n"
     "  --list             names of the rows\n"
     "PyTorch is looked for in .venv below the current folder, or with the Python that\n"
     "BURN_BENCH_TORCH names; the C++ peer is built when it is first needed.\n";
@@ -60,7 +64,8 @@ static int parse_options(int argc, char **argv, struct options *options)
         {"no-peer", no_argument, NULL, 'n'},       {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'}, {"json", required_argument, NULL, 'j'},
         {"record", optional_argument, NULL, 'a'},  {"revision", required_argument, NULL, 'v'},
-        {"list", no_argument, NULL, 'l'},          {NULL, 0, NULL, 0},
+        {"list", no_argument, NULL, 'l'},          {"budgets", no_argument, NULL, 'b'},
+        {NULL, 0, NULL, 0},
     };
     int option = 0;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -91,6 +96,9 @@ static int parse_options(int argc, char **argv, struct options *options)
             break;
         case 'l':
             options->list = 1;
+            break;
+        case 'b':
+            options->budgets = 1;
             break;
         default:
             return -1;
@@ -232,6 +240,22 @@ static int write_report(const struct options *options, const struct bench_report
     return result;
 }
 
+/* Says how many budgets were met; returns the exit status. */
+static int count_budgets(FILE *out, const struct bench_row *rows,
+                         const struct bench_result *results, int n)
+{
+    int count[3] = {0};
+    for (int i = 0; i < n; i++) {
+        const struct bench_budget *budget = NULL;
+        while ((budget = bench_budget_next(&rows[i], budget)) != NULL) {
+            count[bench_judge(budget, &results[i])]++;
+        }
+    }
+    fprintf(out, "budgets: %d met, %d missed, %d not judged (what they compare with is not here)\n",
+            count[BENCH_MET], count[BENCH_MISSED], count[BENCH_UNKNOWN]);
+    return count[BENCH_MISSED] > 0 ? 3 : count[BENCH_MET] == 0 ? 4 : 0;
+}
+
 /* Measures the rows. Returns the exit status: 1 when a row of ours has no value. */
 static int measure_rows(const struct options *options, struct bench_setup *setup,
                         struct bench_row *rows, int n)
@@ -261,7 +285,11 @@ static int measure_rows(const struct options *options, struct bench_setup *setup
         .rows = rows,
         .results = results,
     };
-    return write_report(options, &report) != 0 ? 1 : status;
+    if (write_report(options, &report) != 0) {
+        return 1;
+    }
+    int missed = options->budgets ? count_budgets(table, rows, results, n) : 0;
+    return status != 0 ? status : missed;
 }
 
 static int run_bench(const struct options *options)

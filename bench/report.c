@@ -4,6 +4,7 @@
  */
 #include "report.h"
 
+#include "budget.h"
 #include "roof.h"
 
 #include <ctype.h>
@@ -22,8 +23,8 @@ void bench_table_head(FILE *out, const struct bench_machine *machine, double oth
                 "others keep %.1f cores busy: rows with as many threads as cores depend on luck\n",
                 others);
     }
-    fprintf(out, "%-30s %10s %-8s %6s  %10s %7s  %10s %9s\n", "name", "value", "unit", "spread",
-            "peer", "ratio", "limit", "fraction");
+    fprintf(out, "%-30s %10s %-8s %6s  %10s %7s  %10s %9s  %s\n", "name", "value", "unit",
+            "spread", "peer", "ratio", "limit", "fraction", "budget");
 }
 
 /* Four significant digits, or nothing. */
@@ -37,6 +38,20 @@ static void number_text(char *out, size_t size, double number)
     (void)snprintf(out, size, "%.*f", decimals, number);
 }
 
+/* "ratio >= 8 met"; "-" for rows that have no budget. */
+static void budget_text(FILE *out, const struct bench_row *row, const struct bench_result *result)
+{
+    const struct bench_budget *budget = bench_budget_next(row, NULL);
+    fprintf(out, "  %s", budget == NULL ? "-" : "");
+    while (budget != NULL) {
+        fprintf(out, "%s %s %.3g %s", bench_of_name(budget->of),
+                bench_is_most(budget) ? "<=" : ">=", budget->bound,
+                bench_verdict_name(bench_judge(budget, result)));
+        budget = bench_budget_next(row, budget);
+        fprintf(out, "%s", budget != NULL ? ", " : "");
+    }
+}
+
 void bench_table_row(FILE *out, const struct bench_row *row, const struct bench_result *result)
 {
     char text[6][32];
@@ -48,6 +63,7 @@ void bench_table_row(FILE *out, const struct bench_row *row, const struct bench_
     number_text(text[5], sizeof(text[5]), result->fraction);
     fprintf(out, "%-30s %10s %-8s %5s%%  %10s %7s  %10s %9s", row->name, text[0],
             bench_unit_name(row->unit), text[1], text[2], text[3], text[4], text[5]);
+    budget_text(out, row, result);
     fprintf(out, "%s%s\n", result->note[0] != '\0' ? "  " : "", result->note);
     fflush(out);
 }
@@ -83,6 +99,20 @@ static void json_number(FILE *out, const char *key, double number)
     }
 }
 
+static void json_budgets(FILE *out, const struct bench_row *row, const struct bench_result *result)
+{
+    const struct bench_budget *budget = NULL;
+    const char *comma = "";
+    fprintf(out, ", \"budgets\": [");
+    while ((budget = bench_budget_next(row, budget)) != NULL) {
+        fprintf(out, "%s{\"of\": \"%s\", \"%s\": %.6g, \"verdict\": \"%s\"}", comma,
+                bench_of_name(budget->of), bench_is_most(budget) ? "most" : "least",
+                budget->bound, bench_verdict_name(bench_judge(budget, result)));
+        comma = ", ";
+    }
+    fprintf(out, "]");
+}
+
 static void json_row(FILE *out, const struct bench_row *row, const struct bench_result *result)
 {
     fprintf(out, "{\"name\": \"%s\"", row->name);
@@ -94,6 +124,7 @@ static void json_row(FILE *out, const struct bench_row *row, const struct bench_
     json_number(out, "limit", result->limit);
     json_number(out, "fraction", result->fraction);
     json_number(out, "spread", result->spread);
+    json_budgets(out, row, result);
     fprintf(out, ", \"rounds\": %d, \"note\": ", result->rounds);
     json_text(out, result->note[0] != '\0' ? result->note : NULL);
     fprintf(out, "}");

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 KEYS = {"name", "value", "unit", "peer", "peer_value", "ratio", "limit", "fraction", "spread",
-        "rounds", "note"}
+        "budgets", "rounds", "note"}
 ROWS = {"add.64.eager": "ns", "sgemm.256.1t": "GFLOP/s", "start.first_result": "ms",
         "window.known": "ns", "chain8.64k.1t": "ns", "step.mlp": "ms", "replay.mlp": "ms"}
 OWN_PEER = {"replay.mlp"}  # beside a process of ours, which is there without PyTorch
@@ -34,6 +34,44 @@ def check_number(row, key, wanted):
     number = row[key]
     assert (number is not None) == wanted, row
     assert number is None or (math.isfinite(number) and number > 0), row
+
+
+def verdict(row, budget):
+    """What the verdict must be, from the row's own numbers."""
+    number = row.get(budget["of"])
+    if budget["of"] == "apart" and row["peer_value"] is not None:
+        number = abs(row["value"] - row["peer_value"])
+    if number is None:
+        return "unknown"
+    good = number <= budget["most"] if "most" in budget else number >= budget["least"]
+    return "met" if good else "missed"
+
+
+def check_budgets(bench, fast):
+    """Every verdict follows from its row, and the exit status from the verdicts."""
+    only = ("--only", "add.64.*,ext.call.64,sgemm.256.1t,window.known,math.exp,recompute.none")
+    status = {"met": 0, "missed": 3, "unknown": 4}
+    for pattern in (only, ("--only", "recompute.none"), ("--only", "start.list10")):
+        done = subprocess.run([bench, *fast, *pattern, "--budgets", "--json", "-"],
+                              capture_output=True, text=True, timeout=100, check=False)
+        report = json.loads(done.stdout)
+        verdicts = [(row["name"], budget["verdict"]) for row in report["rows"]
+                    for budget in row["budgets"]]
+        for row in report["rows"]:
+            for budget in row["budgets"]:
+                near = budget.get("most", budget.get("least"))
+                number = row.get(budget["of"])
+                rounded = number is not None and abs(number - near) < 1e-4 * near
+                assert rounded or budget["verdict"] == verdict(row, budget), row
+        found = {said for _, said in verdicts}
+        worst = "missed" if "missed" in found else "met" if "met" in found else "unknown"
+        assert done.returncode == status[worst], (done.returncode, verdicts, done.stderr)
+        count = {said: sum(said == other for _, other in verdicts) for said in status}
+        assert (f"budgets: {count['met']} met, {count['missed']} missed, {count['unknown']} not"
+                in done.stderr), done.stderr
+        if pattern is only:
+            assert len(verdicts) == 9, verdicts
+            assert ("add.64.eager", "unknown") in verdicts, verdicts  # no PyTorch beside it
 
 
 def check_report(report, names):
@@ -97,6 +135,7 @@ def main():
     report = json.loads(run(bench, *only))
     assert [row["name"] for row in report["rows"]] == ["add.64.eager"], report
     check_digests(bench)
+    check_budgets(bench, fast)
     wrong = subprocess.run([bench, "--only", "nothing"], capture_output=True, text=True, timeout=60,
                            check=False)
     assert wrong.returncode == 2 and "no row matches" in wrong.stderr, wrong

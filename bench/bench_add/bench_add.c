@@ -114,6 +114,7 @@ static const burn_op_def add = {
     .decompose = decompose,
     .eval = eval,
     .samples = samples,
+    .summary = "x + y, to measure what a call through an extension costs",
 };
 
 const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t host_newest,
