@@ -51,14 +51,17 @@ double check_tolerance(const burn_op_def *def)
     return most;
 }
 
-void check_disturb(conf_arena *arena, conf_value *v, double eps, uint64_t which)
+/* A copy of a float operand in which each element is off by up to `eps` of itself, and all by as
+ * much more together, as the sums of many roundings are. `which` picks the random numbers. */
+static void disturb(conf_arena *arena, conf_value *v, double eps, uint64_t which)
 {
     if (v->f == NULL || v->meta.kind != BURN_TENSOR) {
         return;
     }
     double *f = conf_alloc(arena, v->n * sizeof(*f));
+    double all = 2.0 * conf_uniform(which, v->n) - 1.0;
     for (uint64_t k = 0; k < v->n; k++) {
-        f[k] = v->f[k] * (1.0 + eps * (2.0 * conf_uniform(which, k) - 1.0));
+        f[k] = v->f[k] * (1.0 + eps * (all + 2.0 * conf_uniform(which, k) - 1.0));
     }
     v->f = f;
 }
@@ -96,7 +99,7 @@ static uint64_t most_elements(const conf_value *in, uint32_t n)
 
 /* Root mean squares of what disturbed operands change; infinite where eval fails or a number stops
  * being one. A sum of n roundings is off by about sqrt(n) of them, so where ops sum the operands
- * are disturbed by more. */
+ * are disturbed by more; eval itself adds one by one in double, which counts where f64 is judged. */
 static void find_spread(comparison *c)
 {
     const step *s = c->s;
@@ -105,14 +108,15 @@ static void find_spread(comparison *c)
     conf_value out[MAX_OUTS];
     burn_err err = BURN_ERR_INIT;
     double n = s->def->fuse == BURN_FUSE_POINTWISE ? 1.0 : (double)most_elements(c->in, s->n_in);
-    double eps = c->tolerance * fmax(1.0, sqrt(n) / 16) * burn_epsilon(c->want->meta.dtype);
+    double roundings = c->want->meta.dtype == BURN_F64 ? n : sqrt(n) / 16;
+    double eps = c->tolerance * fmax(1.0, roundings) * burn_epsilon(c->want->meta.dtype);
     c->spread = conf_alloc(c->arena, c->want->n * sizeof(double));
     int32_t rc = conf_evaluate_exact(c->arena, s->def, s->attrs, s->attrs_size, c->in, s->n_in,
                                      exact, s->n_out, &err);
     for (uint32_t n_done = 0; n_done < SAMPLES; n_done++) {
         memcpy(in, c->in, s->n_in * sizeof(in[0]));
         for (uint32_t i = 0; i < s->n_in; i++) {
-            check_disturb(c->arena, &in[i], eps, 1000 + n_done * MAX_USES + i);
+            disturb(c->arena, &in[i], eps, 1000 + n_done * MAX_USES + i);
         }
         if (rc == BURN_OK) {
             rc = conf_evaluate_exact(c->arena, s->def, s->attrs, s->attrs_size, in, s->n_in, out,
@@ -131,8 +135,7 @@ static void find_spread(comparison *c)
     c->big = largest(c->in, s->n_in);
 }
 
-/* Half of the smallest number of a float dtype. */
-static double tiny(uint8_t dtype)
+double check_tiny(uint8_t dtype)
 {
     switch (dtype) {
     case BURN_F64:
@@ -158,7 +161,7 @@ static int is_equal(const comparison *c, uint64_t k)
         return 1;
     }
     uint8_t dtype = c->want->meta.dtype;
-    double allowed = c->tolerance * (burn_epsilon(dtype) * fabs(want) + tiny(dtype));
+    double allowed = c->tolerance * (burn_epsilon(dtype) * fabs(want) + check_tiny(dtype));
     return isfinite(want) && fabs(got - want) <= allowed;
 }
 
@@ -198,7 +201,7 @@ static int may_differ(comparison *c, uint64_t k)
     double size = fmax(fabs(want), goes_through_one(c->s->def) ? 1.0 : 0.0);
     allowed += c->tolerance * burn_epsilon(c->want->meta.dtype) * size;
     /* What underflows on the way may be multiplied by an operand. */
-    allowed += c->tolerance * tiny(c->want->meta.dtype) * fmax(1.0, c->big);
+    allowed += c->tolerance * check_tiny(c->want->meta.dtype) * fmax(1.0, c->big);
     return conf_is_float(c->want->meta.dtype) && fabs(got - want) <= allowed;
 }
 

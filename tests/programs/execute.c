@@ -225,6 +225,11 @@ static burn_tensor *lie(burn_tensor *y)
                     burn_mul(burn_detach(y), burn_scalar(0.001)));
 }
 
+static int lies(uint64_t op)
+{
+    return op == BURN_OP_TANH || op == BURN_OP_SIGMOID || op == BURN_OP_SIN;
+}
+
 static void call_op(context *c, const step *s)
 {
     burn_tensor *in[MAX_USES];
@@ -234,7 +239,7 @@ static void call_op(context *c, const step *s)
     }
     (void)burn_op_call(c->r->device, s->def->id, s->attrs, s->attrs_size, in, s->n_in, out,
                        s->n_out);
-    if (execute_lie != LIE_NONE && s->def->id == BURN_OP_TANH && out[0]->dtype == BURN_F32) {
+    if (execute_lie != LIE_NONE && lies(s->def->id) && out[0]->dtype == BURN_F32) {
         out[0] = lie(out[0]);
     }
     for (uint32_t i = 0; i < s->n_in && i < 32; i++) {
@@ -286,7 +291,8 @@ static void read_step(context *c, int32_t at, const step *s)
 static void backward(context *c, int32_t at, const step *s)
 {
     burn_err err = BURN_ERR_INIT;
-    burn_grads *grads = burn_backward(c->tensors[s->in[0]], NULL, s->retain, &err);
+    burn_tensor *seed = s->n_in > 1 + s->n_out ? c->tensors[s->in[1 + s->n_out]] : NULL;
+    burn_grads *grads = burn_backward(c->tensors[s->in[0]], seed, s->retain, &err);
     c->passed[at] = grads != NULL;
     for (uint32_t j = 0; j < s->n_out; j++) {
         c->tensors[s->out[j]] =

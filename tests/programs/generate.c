@@ -16,7 +16,7 @@
 
 /* ---- values and steps ------------------------------------------------------------------------ */
 
-static step *new_step(maker *m, uint8_t kind, uint32_t thread)
+step *maker_step(maker *m, uint8_t kind, uint32_t thread)
 {
     step *s = &m->p->steps[m->p->n_steps++];
     memset(s, 0, sizeof(*s));
@@ -32,7 +32,7 @@ static int room(const maker *m, uint32_t steps, uint32_t values)
     return m->p->n_steps + steps < MAX_STEPS - 120 && m->p->n_values + values < MAX_VALUES - 40;
 }
 
-static int32_t new_value(maker *m, uint32_t thread)
+int32_t maker_value(maker *m, uint32_t thread)
 {
     int32_t id = (int32_t)m->p->n_values++;
     value *v = &m->p->values[id];
@@ -82,7 +82,7 @@ int32_t maker_find_leaf(maker *m, uint32_t t)
 static int32_t add_constant(maker *m, uint32_t t, const burn_meta *meta,
                             const burn_sample_operand *how)
 {
-    int32_t id = new_value(m, t);
+    int32_t id = maker_value(m, t);
     value *v = maker_at(m, id);
     v->host.meta = *meta;
     v->known = 1;
@@ -93,7 +93,7 @@ static int32_t add_constant(maker *m, uint32_t t, const burn_meta *meta,
     if (meta->kind == BURN_IMMEDIATE) {
         return id; /* made where it is used */
     }
-    step *s = new_step(m, STEP_CONST, t);
+    step *s = maker_step(m, STEP_CONST, t);
     s->n_out = 1;
     s->out[0] = id;
     return id;
@@ -205,7 +205,7 @@ static void finish_op(maker *m, step *s)
         m->large -= largest;
     }
     for (uint32_t j = 0; j < s->n_out; j++) {
-        s->out[j] = new_value(m, s->thread);
+        s->out[j] = maker_value(m, s->thread);
         value *v = maker_at(m, s->out[j]);
         v->known = rc == BURN_OK;
         v->host.meta = rc == BURN_OK ? out[j] : v->host.meta;
@@ -241,6 +241,12 @@ static int has_scalar(const conf_case *c)
     return scalars;
 }
 
+/* Of short floats too little is known of a gradient to make many. */
+static int may_lead(maker *m, uint8_t dtype)
+{
+    return dtype == BURN_F32 || dtype == BURN_F64 || (conf_is_float(dtype) && chance(m, 5));
+}
+
 /* One of the registry's ops with one of its samples; some operands are replaced. */
 static void add_sample(maker *m, uint32_t t)
 {
@@ -263,6 +269,8 @@ static void add_sample(maker *m, uint32_t t)
     }
     int32_t ids[CONF_MAX_IN];
     int loose = 0;
+    int tracked = (c.sample.flags & BURN_SAMPLE_NO_GRAD) == 0 && def->no_vjp == NULL &&
+                  room(m, 40, 40) && chance(m, 40);
     for (uint32_t i = 0; i < c.n_in; i++) {
         ids[i] = NO_VALUE;
         if (c.in[i].meta.kind == BURN_ABSENT) {
@@ -277,9 +285,12 @@ static void add_sample(maker *m, uint32_t t)
         }
         if (ids[i] == NO_VALUE) {
             ids[i] = add_constant(m, t, &c.in[i].meta, &c.sample.in[i]);
+            int leads = tracked && c.in[i].meta.kind == BURN_TENSOR && !is_index &&
+                        may_lead(m, c.in[i].meta.dtype);
+            ids[i] = leads ? maker_alias(m, t, STEP_LEAF, ids[i]) : ids[i];
         }
     }
-    step *s = new_step(m, STEP_OP, t);
+    step *s = maker_step(m, STEP_OP, t);
     s->def = def;
     s->loose = (uint8_t)loose;
     s->tolerance = c.sample.tolerance;
@@ -289,12 +300,17 @@ static void add_sample(maker *m, uint32_t t)
     s->attrs_size = c.sample.attrs_size;
     memcpy(s->attrs, c.sample.attrs, s->attrs_size);
     finish_op(m, s);
+    int made = s < &m->p->steps[m->p->n_steps] && s->n_out > 0;
+    int32_t root = made ? s->out[draw(m, s->n_out)] : NO_VALUE;
+    if (tracked && made && maker_at(m, root)->tracked && maker_may_use(m, root, t)) {
+        maker_backward_of(m, t, root);
+    }
 }
 
 int32_t maker_op(maker *m, uint32_t t, uint64_t op, const void *attrs, uint32_t size,
                  const int32_t *in, uint32_t n_in)
 {
-    step *s = new_step(m, STEP_OP, t);
+    step *s = maker_step(m, STEP_OP, t);
     s->def = burn_op_find_id(op);
     s->loose = 1;
     s->tolerance = 16;
@@ -492,7 +508,7 @@ void maker_begin(maker *m, uint32_t t)
         return;
     }
     m->begins[t][m->depth[t]++] = (int32_t)m->p->n_steps;
-    (void)new_step(m, STEP_BEGIN, t);
+    (void)maker_step(m, STEP_BEGIN, t);
 }
 
 void maker_end(maker *m, uint32_t t)
@@ -500,7 +516,7 @@ void maker_end(maker *m, uint32_t t)
     if (m->depth[t] == 0) {
         return;
     }
-    step *s = new_step(m, STEP_END, t);
+    step *s = maker_step(m, STEP_END, t);
     int8_t depth = (int8_t)m->depth[t]--;
     s->pair = m->begins[t][m->depth[t]];
     m->p->steps[s->pair].pair = (int32_t)(s - m->p->steps);
@@ -524,7 +540,7 @@ void maker_keep(maker *m, uint32_t t, int32_t id)
     if (id == NO_VALUE || maker_at(m, id)->thread != t || maker_at(m, id)->depth < 0) {
         return;
     }
-    step *s = new_step(m, STEP_KEEP, t);
+    step *s = maker_step(m, STEP_KEEP, t);
     s->n_in = 1;
     s->in[0] = id;
     maker_at(m, id)->depth = -1;
@@ -537,7 +553,7 @@ static void keep_one(maker *m, uint32_t t)
 
 static void release(maker *m, int32_t id)
 {
-    step *s = new_step(m, STEP_RELEASE, maker_at(m, id)->thread);
+    step *s = maker_step(m, STEP_RELEASE, maker_at(m, id)->thread);
     s->n_in = 1;
     s->in[0] = id;
     maker_at(m, id)->alive = 0;
@@ -553,155 +569,9 @@ static void release_one(maker *m, uint32_t t)
 
 void maker_read(maker *m, uint32_t t, int32_t id)
 {
-    step *s = new_step(m, STEP_READ, t);
+    step *s = maker_step(m, STEP_READ, t);
     s->n_in = 1;
     s->in[0] = id;
-}
-
-/* ---- gradients and variables ----------------------------------------------------------------- */
-
-/* Variables have the first bits; of too many leaves some share one. */
-static uint64_t leaf_bit(uint32_t leaf)
-{
-    return UINT64_C(1) << (MAX_VARS + leaf % (64 - MAX_VARS));
-}
-
-static void add_alias(maker *m, uint32_t t, uint8_t kind)
-{
-    int32_t in = maker_find(m, t, chance(m, 80) ? BURN_F32 : BURN_F64);
-    if (in == NO_VALUE || !maker_at(m, in)->known) {
-        return;
-    }
-    step *s = new_step(m, kind, t);
-    s->n_in = 1;
-    s->in[0] = in;
-    s->n_out = 1;
-    s->out[0] = new_value(m, t);
-    value *v = maker_at(m, s->out[0]);
-    v->host.meta = maker_at(m, in)->host.meta;
-    v->known = 1;
-    v->tracked = kind == STEP_LEAF;
-    v->leaf = v->tracked;
-    v->leaves = v->leaf ? leaf_bit(m->n_leaves++) : 0;
-}
-
-/* A tracked value; mostly one that was made from a leaf. */
-static int32_t find_root(maker *m, uint32_t t)
-{
-    int32_t root = NO_VALUE;
-    for (uint32_t k = 0; k < 24; k++) {
-        int32_t id = maker_find(m, t, BURN_DTYPE_NONE);
-        if (id == NO_VALUE || !maker_at(m, id)->tracked) {
-            continue;
-        }
-        root = id;
-        if (!maker_at(m, id)->leaf || chance(m, 10)) {
-            break;
-        }
-    }
-    return root;
-}
-
-/* Gradients of a tracked value by up to three leaves; a few of which it does not depend on. */
-static void add_backward(maker *m, uint32_t t)
-{
-    int32_t from = find_root(m, t);
-    if (from == NO_VALUE) {
-        return;
-    }
-    step *s = new_step(m, STEP_BACKWARD, t);
-    s->retain = chance(m, 85) ? (chance(m, 30) ? BURN_GRAD_CREATE : BURN_GRAD_RETAIN) : 0;
-    s->n_in = 1;
-    s->in[0] = from;
-    uint64_t leaves = maker_at(m, from)->leaves;
-    int any = chance(m, 10);
-    for (int32_t id = 0; id < (int32_t)m->p->n_values && s->n_out < 3; id++) {
-        value *v = maker_at(m, id);
-        if (maker_may_use(m, id, t) && v->leaf && v->known && (any || (v->leaves & leaves) != 0)) {
-            s->in[s->n_in++] = id;
-            int32_t grad = new_value(m, t);
-            s->out[s->n_out++] = grad;
-            maker_at(m, grad)->host.meta = maker_at(m, id)->host.meta;
-            maker_at(m, grad)->absent = 1;
-        }
-    }
-}
-
-static void add_var(maker *m, uint32_t t)
-{
-    int32_t in = maker_find(m, t, chance(m, 80) ? BURN_F32 : BURN_DTYPE_NONE);
-    if (m->p->n_vars == MAX_VARS || in == NO_VALUE || !maker_at(m, in)->known) {
-        return;
-    }
-    step *s = new_step(m, STEP_VAR_NEW, t);
-    s->n_in = 1;
-    s->in[0] = in;
-    s->var = (int32_t)m->p->n_vars++;
-    s->retain = chance(m, 60); /* tracked */
-    m->var_alive[s->var] = 1;
-    m->var_value[s->var] = in;
-    m->var_tracked[s->var] = (uint8_t)s->retain;
-}
-
-static int32_t pick_var(maker *m)
-{
-    uint32_t n = m->p->n_vars;
-    uint32_t start = draw(m, n);
-    for (uint32_t k = 0; k < n; k++) {
-        if (m->var_alive[(start + k) % n]) {
-            return (int32_t)((start + k) % n);
-        }
-    }
-    return -1;
-}
-
-void maker_get_var(maker *m, uint32_t t)
-{
-    int32_t var = pick_var(m);
-    if (var < 0) {
-        return;
-    }
-    step *s = new_step(m, STEP_VAR_GET, t);
-    s->var = var;
-    s->n_out = 1;
-    s->out[0] = new_value(m, t);
-    value *v = maker_at(m, s->out[0]);
-    v->host.meta = maker_at(m, m->var_value[var])->host.meta;
-    v->known = 1;
-    v->tracked = m->var_tracked[var] && conf_is_float(v->host.meta.dtype);
-    v->leaf = v->tracked;
-    v->leaves = v->leaf ? UINT64_C(1) << var : 0;
-}
-
-void maker_set_var(maker *m, uint32_t t)
-{
-    int32_t var = pick_var(m);
-    if (var < 0) {
-        return;
-    }
-    const burn_meta *meta = &maker_at(m, m->var_value[var])->host.meta;
-    int32_t in = maker_find(m, t, meta->dtype);
-    int fits = in != NO_VALUE && conf_same_shape(&maker_at(m, in)->host.meta, meta);
-    if (!fits && chance(m, 85)) {
-        in = maker_plain(m, t, meta->dtype, meta->rank, meta->dims);
-    }
-    if (in == NO_VALUE) {
-        return;
-    }
-    int steps = meta->dtype == BURN_F32 && chance(m, 40);
-    step *s = new_step(m, steps ? STEP_VAR_STEP : STEP_VAR_SET, t);
-    s->var = var;
-    s->n_in = 1;
-    s->in[0] = in;
-}
-
-static void end_var(maker *m, uint32_t t)
-{
-    int32_t var = pick_var(m);
-    if (var >= 0) {
-        new_step(m, STEP_VAR_END, t)->var = var;
-        m->var_alive[var] = 0;
-    }
 }
 
 /* ---- the whole program ----------------------------------------------------------------------- */
@@ -731,6 +601,14 @@ typedef struct weight {
     void (*make)(maker *m, uint32_t t);
 } weight;
 
+static void add_alias(maker *m, uint32_t t, uint8_t kind)
+{
+    int32_t in = maker_find(m, t, chance(m, 80) ? BURN_F32 : BURN_F64);
+    if (in != NO_VALUE && maker_at(m, in)->known) {
+        (void)maker_alias(m, t, kind, in);
+    }
+}
+
 static void add_leaf(maker *m, uint32_t t)
 {
     add_alias(m, t, STEP_LEAF);
@@ -751,14 +629,14 @@ static void add_read(maker *m, uint32_t t)
 
 static void add_sync(maker *m, uint32_t t)
 {
-    (void)new_step(m, STEP_SYNC, t);
+    (void)maker_step(m, STEP_SYNC, t);
 }
 
 static const weight weights[] = {
     {26, add_sample}, {26, add_pointwise}, {4, add_cast},  {7, add_reduction}, {6, add_matmul},
     {14, add_view},   {8, maker_begin},    {8, maker_end}, {6, keep_one},      {5, release_one},
-    {4, add_read},    {1, add_sync},       {6, add_leaf},  {2, add_detached},  {6, add_backward},
-    {4, add_var},     {7, maker_get_var},    {7, maker_set_var}, {1, end_var},
+    {4, add_read},    {1, add_sync},       {6, add_leaf},  {2, add_detached},  {6, maker_backward},
+    {4, maker_var},     {7, maker_get_var},    {7, maker_set_var}, {1, maker_end_var},
     {9, maker_chains},
 };
 
@@ -780,7 +658,7 @@ static void add_random(maker *m, uint32_t t)
 static void finish(maker *m)
 {
     for (uint32_t k = 0; k < 4; k++) {
-        add_backward(m, draw(m, m->p->n_threads));
+        maker_backward(m, draw(m, m->p->n_threads));
     }
     uint32_t n = m->p->n_values;
     for (int32_t id = 0; id < (int32_t)n && m->p->n_steps < MAX_STEPS - 60; id++) {
@@ -791,10 +669,10 @@ static void finish(maker *m)
     }
     for (int32_t var = 0; var < (int32_t)m->p->n_vars; var++) {
         if (m->var_alive[var]) {
-            step *s = new_step(m, STEP_VAR_GET, 0);
+            step *s = maker_step(m, STEP_VAR_GET, 0);
             s->var = var;
             s->n_out = 1;
-            s->out[0] = new_value(m, 0);
+            s->out[0] = maker_value(m, 0);
             maker_read(m, 0, s->out[0]);
         }
     }

@@ -2,9 +2,9 @@
 /*
  * generate.h - the book that the generator keeps, for its files.
  *
- * generate.c makes single steps, chains.c what deferral is for: the same calls again and again. A
- * function here may find that there is nothing that fits, then it adds nothing. One thread; all of
- * it follows from the program's seed.
+ * generate.c makes single steps, leaves.c those of gradients and variables, chains.c what deferral
+ * is for: the same calls again and again. A function here may find that there is nothing that fits,
+ * then it adds nothing. One thread; all of it follows from the program's seed.
  */
 #ifndef BURN_TESTS_PROGRAMS_GENERATE_H
 #define BURN_TESTS_PROGRAMS_GENERATE_H
@@ -40,6 +40,9 @@ static inline value *maker_at(maker *m, int32_t id)
     return &m->p->values[id];
 }
 
+/* A step, and a value, of which nothing is set yet. */
+step *maker_step(maker *m, uint8_t kind, uint32_t thread);
+int32_t maker_value(maker *m, uint32_t thread);
 /* May thread `t` use the value? Others may use what was kept. */
 int maker_may_use(maker *m, int32_t id, uint32_t t);
 /* A living tensor that the thread may use: of that dtype, or of any; NO_VALUE: none. */
@@ -56,8 +59,18 @@ void maker_begin(maker *m, uint32_t t);
 void maker_end(maker *m, uint32_t t);
 void maker_keep(maker *m, uint32_t t, int32_t id);
 void maker_read(maker *m, uint32_t t, int32_t id);
+
+/* ---- leaves.c -------------------------------------------------------------------------------- */
+
+/* The value as a leaf (STEP_LEAF), or without its history (STEP_DETACH). */
+int32_t maker_alias(maker *m, uint32_t t, uint8_t kind, int32_t in);
+/* Gradients of that value, of any tracked value. */
+void maker_backward_of(maker *m, uint32_t t, int32_t from);
+void maker_backward(maker *m, uint32_t t);
+void maker_var(maker *m, uint32_t t);
 void maker_get_var(maker *m, uint32_t t);
 void maker_set_var(maker *m, uint32_t t);
+void maker_end_var(maker *m, uint32_t t);
 
 /* ---- chains.c ------------------------------------------------------------------------------- */
 

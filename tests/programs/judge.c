@@ -36,6 +36,8 @@ typedef struct journey {
     conf_arena arena;
     double *lanes[1 + SAMPLES][MAX_VALUES]; /* NULL: nothing changes */
     uint8_t needed[MAX_VALUES];             /* the root depends on it */
+    uint64_t through[4];                    /* as in the tally */
+    double lost; /* what gradients that underflow on the way may take from the sum */
     uint64_t random;
     int kink;
     int infinite;
@@ -123,7 +125,15 @@ static void note_kinks(const local *l, uint32_t out, const double *change)
     }
 }
 
-/* Into `to`: how output `out` changes along the lane's way. */
+static void note_underflow(const local *l, uint8_t dtype, const double *change, uint64_t n)
+{
+    double each = (check_tolerance(l->s->def) + MORE_ROUNDINGS) * check_tiny(dtype);
+    for (uint64_t k = 0; k < n; k++) {
+        l->j->lost += each * fabs(change[k]);
+    }
+}
+
+/* How output `out` changes along the lane's way. */
 static double *change_of(const local *l, uint32_t out, const conf_value *up, const conf_value *down)
 {
     uint64_t n = up[out].n;
@@ -226,10 +236,20 @@ static void do_lane(local *l, uint32_t lane)
         j->lanes[lane][s->out[o]] = changes[o];
         if (lane == 0 && !j->infinite) {
             note_kinks(l, o, changes[o]);
+            note_underflow(l, up[o].meta.dtype, changes[o], up[o].n);
         }
     }
     if (lane > 0) {
         disturb_by_terms(l, changes);
+    }
+}
+
+static void note_op(journey *j, const burn_op_def *def)
+{
+    for (uint32_t k = 0; k < burn_op_count() && k < 256; k++) {
+        if (burn_op_at(k) == def) {
+            j->through[k / 64] |= UINT64_C(1) << k % 64;
+        }
     }
 }
 
@@ -255,6 +275,9 @@ static void pass_op(journey *j, const step *s)
     }
     for (uint32_t k = 0; k < s->n_out; k++) {
         needed |= j->needed[s->out[k]] && j->c->codes[s->out[k]] == BURN_OK;
+    }
+    if (any && needed) {
+        note_op(j, s->def);
     }
     for (uint32_t lane = 0; lane <= SAMPLES && any && needed && s->def->no_vjp == NULL; lane++) {
         do_lane(&l, lane);
@@ -312,11 +335,12 @@ static void carry(journey *j, int32_t at, int32_t leaf, double *direction)
     }
 }
 
-static double sum_of(const double *x, uint64_t n)
+/* How the seed weighs a change of the root; without one, its elements count alike. */
+static double sum_of(const double *x, uint64_t n, const double *seed)
 {
     double sum = 0;
     for (uint64_t k = 0; k < n && x != NULL; k++) {
-        sum += x[k];
+        sum += seed != NULL ? x[k] * seed[k] : x[k];
     }
     return sum;
 }
@@ -328,21 +352,26 @@ static double *make_direction(journey *j, uint64_t n, int sparse)
 {
     double *d = conf_alloc(&j->arena, n * sizeof(*d));
     uint64_t random = ++j->random;
+    uint64_t one = (uint64_t)(conf_uniform(random + 1, n) * (double)n);
     for (uint64_t k = 0; k < n; k++) {
         double u = conf_uniform(random, k);
-        int in = !sparse || conf_uniform(random + 1, k) * (double)n < 2.0;
+        int in = !sparse || k == one || conf_uniform(random + 1, k) * (double)n < 2.0;
         d[k] = in ? (u < 0.5 ? u - 1.0 : u) : 0.0;
     }
     j->random++;
     return d;
 }
 
-static void compare(journey *j, int32_t at, int32_t root, const double *direction, int32_t code,
+static void compare(journey *j, int32_t at, const double *direction, int32_t code,
                     const conf_value *grad)
 {
     char text[300];
     tally *t = &j->c->r->count;
+    const step *s = &j->c->p->steps[at];
+    int32_t root = s->in[0];
     uint64_t n = j->c->cache[root].n;
+    int32_t weights = s->n_in > 1 + s->n_out ? s->in[1 + s->n_out] : NO_VALUE;
+    const double *seed = weights != NO_VALUE ? j->c->cache[weights].f : NULL;
     double got = 0;
     double terms = 0;
     for (uint64_t k = 0; code == BURN_OK && k < grad->n; k++) {
@@ -350,13 +379,13 @@ static void compare(journey *j, int32_t at, int32_t root, const double *directio
         got += term;
         terms += term * term;
     }
-    double want = sum_of(j->lanes[0][root], n);
+    double want = sum_of(j->lanes[0][root], n, seed);
     double spread = 0;
     for (uint32_t lane = 1; lane <= SAMPLES; lane++) {
-        double off = sum_of(j->lanes[lane][root], n) - want;
+        double off = sum_of(j->lanes[lane][root], n, seed) - want;
         spread += off * off / SAMPLES;
     }
-    double allowed = SAFETY * sqrt(spread) + LEAST_EPS * (fabs(want) + sqrt(terms));
+    double allowed = SAFETY * sqrt(spread) + j->lost + LEAST_EPS * (fabs(want) + sqrt(terms));
     if (!isfinite(got) || !isfinite(want) || !isfinite(allowed)) {
         t->infinite++;
     } else if (fabs(got - want) > allowed) {
@@ -368,6 +397,9 @@ static void compare(journey *j, int32_t at, int32_t root, const double *directio
     } else {
         t->gradients++;
         t->zero += want == 0 && got == 0;
+        for (uint32_t k = 0; k < COUNT_OF(t->through) && want != 0; k++) {
+            t->through[k] |= j->through[k];
+        }
     }
 }
 
@@ -377,7 +409,7 @@ static void judge_one(context *c, int32_t at, uint32_t j, int sparse)
     const step *s = &c->p->steps[at];
     int32_t leaf = s->in[1 + j];
     int32_t out = s->out[j];
-    if (x == NULL || c->codes[leaf] != BURN_OK || c->cache[leaf].f == NULL) {
+    if (x == NULL || c->codes[leaf] != BURN_OK || c->cache[leaf].n == 0) {
         free(x);
         return;
     }
@@ -392,7 +424,7 @@ static void judge_one(context *c, int32_t at, uint32_t j, int sparse)
     } else if (x->kink) {
         c->r->count.at_kinks++;
     } else {
-        compare(x, at, s->in[0], direction, c->codes[out], &c->cache[out]);
+        compare(x, at, direction, c->codes[out], &c->cache[out]);
     }
     conf_arena_free(&x->arena);
     free(x);

@@ -57,7 +57,8 @@ enum {
 };
 extern const char *const step_names[N_STEP_KINDS];
 
-/* One call. Which fields count depends on the kind. */
+/* One call. Which fields count depends on the kind. A backward pass takes its root, the leaves of
+ * its outputs, and a seed when there is one operand more. */
 typedef struct step {
     uint8_t kind;
     uint8_t thread;
@@ -138,6 +139,7 @@ typedef struct tally {
     uint64_t at_kinks;  /* gradients not compared: a step of theirs has no derivative there, */
     uint64_t infinite;  /* or numbers that are not finite, */
     uint64_t too_wide;  /* or rounding may change them altogether */
+    uint64_t through[4]; /* ops whose gradient was part of one that is not zero: bit per op */
 } tally;
 
 typedef struct run {
@@ -153,8 +155,8 @@ typedef struct run {
     char failure[600]; /* "" when all was as it should be */
 } run;
 
-/* Whether tanh of f32 lies, by a ten-thousandth in its values or a thousandth in its gradient: so
- * that the tests know that a checked run sees it. */
+/* Whether tanh, sigmoid and sin of f32 lie, by a ten-thousandth in their values or a thousandth in
+ * their gradients: so that the tests know that a checked run sees it. */
 enum { LIE_NONE = 0, LIE_KERNEL = 1, LIE_VJP = 2 };
 extern int execute_lie;
 
@@ -174,8 +176,6 @@ int check_op(conf_arena *arena, burn_device *device, const step *s, const conf_v
              tally *count, char *text, size_t size);
 /* How exact an op's kernels must be, in units of its dtype's epsilon: what its samples say. */
 double check_tolerance(const burn_op_def *def);
-/* A copy of a float operand in which each element is off by up to `eps` of itself; `which` picks
- * the random numbers. */
-void check_disturb(conf_arena *arena, conf_value *v, double eps, uint64_t which);
-
+/* The smallest number of a float dtype: what may get lost where numbers underflow. */
+double check_tiny(uint8_t dtype);
 #endif /* BURN_TESTS_PROGRAMS_PROGRAM_H */
