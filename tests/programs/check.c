@@ -99,7 +99,7 @@ static uint64_t most_elements(const conf_value *in, uint32_t n)
 
 /* Root mean squares of what disturbed operands change; infinite where eval fails or a number stops
  * being one. A sum of n roundings is off by about sqrt(n) of them, so where ops sum the operands
- * are disturbed by more; eval itself adds one by one in double, which counts where f64 is judged. */
+ * are disturbed by more; eval itself adds one by one in double, which counts for f64. */
 static void find_spread(comparison *c)
 {
     const step *s = c->s;
