@@ -12,6 +12,7 @@
 #include "conformance.h"
 
 #include <burn/build.h>
+#include <math.h>
 
 /* How large: what backends keep on one thread is smaller than each of these. */
 typedef struct extent {
@@ -39,8 +40,11 @@ static uint64_t hash_values(conf_arena *arena, uint64_t hash, const conf_value *
         }
         const unsigned char *bytes = conf_bytes(arena, &values[j]);
         uint64_t size = values[j].n * burn_element_size(values[j].meta.dtype);
+        uint64_t width = burn_element_size(values[j].meta.dtype);
         for (uint64_t i = 0; i < size; i++) {
-            hash = mix(hash, bytes[i]);
+            /* All NaNs are one: nobody promises their sign and payload. */
+            int is_nan = values[j].f != NULL && isnan(values[j].f[i / width]);
+            hash = mix(hash, is_nan ? 256 : bytes[i]);
         }
     }
     return hash;
