@@ -215,13 +215,17 @@ typedef struct burn_sample_operand {
 
 /* burn_sample.flags */
 enum {
-    BURN_SAMPLE_NO_GRAD = 1, /* a kink or special values: forward only */
-    BURN_SAMPLE_ERROR = 2    /* must fail with `error` */
+    BURN_SAMPLE_NO_GRAD = 1,  /* a kink or special values: forward only */
+    BURN_SAMPLE_ERROR = 2,    /* must fail with `error` */
+    BURN_SAMPLE_ABSOLUTE = 4, /* a pointwise op whose terms may cancel, or underflow on the way */
+    BURN_SAMPLE_ANY_ZERO = 8  /* the op does not say which sign its zeros have */
 };
 
 /*
- * One sample. `tolerance` is relative to the dtype's epsilon: an element passes when it differs by
- * at most tolerance * eps * max(1, |expected|); 0 means equal.
+ * One sample. `tolerance` is in epsilons of the dtype: an element passes when it differs by at most
+ * tolerance * eps * max(|expected|, floor). The floor is the smallest normal number where the op is
+ * BURN_FUSE_POINTWISE and the sample is not BURN_SAMPLE_ABSOLUTE, else 1. Zeros must have the sign of eval's
+ * where the op is pointwise or the tolerance is 0, unless the sample leaves it open. 0 means equal.
  */
 typedef struct burn_sample {
     uint32_t struct_size;

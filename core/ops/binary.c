@@ -612,6 +612,12 @@ static const burni_domain domain_mod = {
     .fill = BURN_FILL_UNIFORM, .fill_y = BURN_FILL_UNIFORM, .wrong = BURN_BOOL, .lo = 5.3,
     .hi = 5.8, .lo_y = 2.0, .hi_y = 2.6, .number = 4.0, .tolerance = 8.0, .grad_tolerance = 128.0,
     .special = BURN_SET_FLOAT, .signed_points = SIGNED, POINTS(divided, divisors)};
+/* The same, but a remainder of 0 may have either sign. */
+static const burni_domain domain_remainder = {
+    .fill = BURN_FILL_UNIFORM, .fill_y = BURN_FILL_UNIFORM, .wrong = BURN_BOOL,
+    .flags = BURN_SAMPLE_ANY_ZERO, .lo = 5.3, .hi = 5.8, .lo_y = 2.0, .hi_y = 2.6, .number = 4.0,
+    .tolerance = 8.0, .grad_tolerance = 128.0, .special = BURN_SET_FLOAT, .signed_points = SIGNED,
+    POINTS(divided, divisors)};
 static const burni_domain domain_pow = {
     .fill = BURN_FILL_UNIFORM, .fill_y = BURN_FILL_UNIFORM, .wrong = BURN_BOOL, .lo = 0.5,
     .hi = 2.5, .lo_y = 0.0, .hi_y = 3.0, .number = 2.0, .tolerance = 16.0,
@@ -619,8 +625,8 @@ static const burni_domain domain_pow = {
     POINTS(bases, powers)};
 static const burni_domain domain_order = {
     .fill = BURN_FILL_NORMAL, .fill_y = BURN_FILL_NORMAL, .wrong = BURN_BOOL, .number = 0.0,
-    .tolerance = 0.0, .grad_tolerance = 64.0, .special = BURN_SET_NUMERIC,
-    .signed_points = SIGNED, POINTS(equals, equals_y)};
+    .flags = BURN_SAMPLE_ANY_ZERO, .tolerance = 0.0, .grad_tolerance = 64.0,
+    .special = BURN_SET_NUMERIC, .signed_points = SIGNED, POINTS(equals, equals_y)};
 static const burni_domain domain_plane = {
     .fill = BURN_FILL_NONZERO, .fill_y = BURN_FILL_NONZERO, .wrong = BURN_I32, .number = 1.5,
     .tolerance = 4.0, .grad_tolerance = 128.0, .special = BURN_SET_FLOAT,
@@ -640,6 +646,7 @@ static const burni_domain domain_truth = {
     X(sum)                                                                                         \
     X(div)                                                                                         \
     X(mod)                                                                                         \
+    X(remainder)                                                                                   \
     X(pow)                                                                                         \
     X(order)                                                                                       \
     X(plane)                                                                                       \
@@ -695,7 +702,7 @@ static const char no_vjp_bool[] = "the result is true or false, which carries no
       "x y; integers wrap")                                                                        \
     X(DIV, div, MINIMAL, numeric, vjp_div, save_div, NONE, NONE, div,                              \
       "x / y; integers truncate, division by 0 is an error")                                       \
-    X(REMAINDER, remainder, 0, numeric, vjp_mod, save_mod, NONE, expand_remainder, mod,            \
+    X(REMAINDER, remainder, 0, numeric, vjp_mod, save_mod, NONE, expand_remainder, remainder,      \
       "x mod y with the sign of y")                                                                \
     X(FMOD, fmod, PRIMITIVE, numeric, vjp_mod, save_mod, NONE, NONE, mod,                          \
       "exact remainder with the sign of x")                                                        \

@@ -188,6 +188,12 @@ enum {
     N_BINARY_SHAPES = sizeof(binary_shapes) / sizeof(binary_shapes[0])
 };
 
+static void begin(burn_sample *s, const char *name, const burni_domain *d)
+{
+    burni_sample_begin(s, name, d->tolerance, d->grad_tolerance);
+    s->flags = d->flags;
+}
+
 static void put(burn_sample *s, uint32_t i, uint8_t fill, double lo, double hi, uint32_t rank,
                 const int64_t *dims)
 {
@@ -202,19 +208,19 @@ static int32_t unary_extra(uint32_t i, burn_sample *s, const burni_domain *d)
     static const int64_t small[] = {3};
     int64_t points[] = {(int64_t)d->n_points};
     if (i == 0) {
-        burni_sample_begin(s, "special values", d->tolerance, d->grad_tolerance);
+        begin(s, "special values", d);
         int odd = d->special == 0;
         put(s, 0, odd ? d->fill : BURN_FILL_SPECIAL, d->lo, d->hi, 1, special);
         s->dtypes = d->special;
-        s->flags = BURN_SAMPLE_NO_GRAD;
+        s->flags |= BURN_SAMPLE_NO_GRAD;
         return BURN_OK;
     }
     if (i == 1 && d->n_points > 0) {
-        burni_sample_begin(s, "chosen points", d->tolerance, d->grad_tolerance);
+        begin(s, "chosen points", d);
         burni_sample_tensor(s, 0, 0, BURN_FILL_VALUES, 1, points);
         burni_sample_values(s, 0, d->n_points, d->points);
         s->dtypes = d->signed_points;
-        s->flags = BURN_SAMPLE_NO_GRAD;
+        s->flags |= BURN_SAMPLE_NO_GRAD;
         return BURN_OK;
     }
     if (i == (d->n_points > 0 ? 2u : 1u) && d->wrong != 0) {
@@ -232,7 +238,7 @@ int32_t burni_samples_unary(uint32_t i, burn_sample *s, const burni_domain *d)
         return unary_extra(i - N_UNARY_SHAPES, s, d);
     }
     const shape_row *row = &unary_shapes[i];
-    burni_sample_begin(s, row->name, d->tolerance, d->grad_tolerance);
+    begin(s, row->name, d);
     put(s, 0, d->fill, d->lo, d->hi, row->rank_x, row->x);
     return BURN_OK;
 }
@@ -277,7 +283,7 @@ static int32_t binary_extra(uint32_t i, burn_sample *s, const burni_domain *d)
     }
     static const char *const names[] = {"immediate on the right", "immediate on the left",
                                         "special values", "chosen points"};
-    burni_sample_begin(s, names[i], d->tolerance, d->grad_tolerance);
+    begin(s, names[i], d);
     if (i == 0) {
         put(s, 0, d->fill, d->lo, d->hi, 2, dims);
         burni_sample_immediate(s, 1, 0, d->number);
@@ -285,18 +291,20 @@ static int32_t binary_extra(uint32_t i, burn_sample *s, const burni_domain *d)
         burni_sample_immediate(s, 0, 0, d->number);
         put(s, 1, d->fill_y, d->lo_y, d->hi_y, 2, dims);
     } else if (i == 2) {
+        /* So many that each special value of x meets each of y. */
+        static const int64_t pairs[] = {15, 64};
         int odd = d->special == 0;
-        put(s, 0, odd ? d->fill : BURN_FILL_SPECIAL, d->lo, d->hi, 2, dims);
-        put(s, 1, odd ? d->fill_y : BURN_FILL_SPECIAL, d->lo_y, d->hi_y, 2, dims);
+        put(s, 0, odd ? d->fill : BURN_FILL_SPECIAL, d->lo, d->hi, 2, pairs);
+        put(s, 1, odd ? d->fill_y : BURN_FILL_SPECIAL, d->lo_y, d->hi_y, 2, pairs);
         s->dtypes = d->special;
-        s->flags = BURN_SAMPLE_NO_GRAD;
+        s->flags |= BURN_SAMPLE_NO_GRAD;
     } else {
         burni_sample_tensor(s, 0, 0, BURN_FILL_VALUES, 1, points);
         burni_sample_values(s, 0, d->n_points, d->points);
         burni_sample_tensor(s, 1, 0, BURN_FILL_VALUES, 1, points);
         burni_sample_values(s, 1, d->n_points, d->points_y);
         s->dtypes = d->signed_points;
-        s->flags = BURN_SAMPLE_NO_GRAD;
+        s->flags |= BURN_SAMPLE_NO_GRAD;
     }
     return BURN_OK;
 }
@@ -307,7 +315,7 @@ int32_t burni_samples_binary(uint32_t i, burn_sample *s, const burni_domain *d)
         return binary_extra(i - N_BINARY_SHAPES, s, d);
     }
     const shape_row *row = &binary_shapes[i];
-    burni_sample_begin(s, row->name, d->tolerance, d->grad_tolerance);
+    begin(s, row->name, d);
     put(s, 0, d->fill, d->lo, d->hi, row->rank_x, row->x);
     put(s, 1, d->fill_y, d->lo_y, d->hi_y, row->rank_y, row->y);
     return BURN_OK;

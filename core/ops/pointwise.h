@@ -58,7 +58,7 @@ typedef struct burni_domain {
     uint8_t fill;
     uint8_t fill_y; /* of the second operand */
     uint8_t wrong;  /* a dtype that must be refused, 0 when there is none */
-    uint8_t zero;
+    uint8_t flags; /* BURN_SAMPLE_ABSOLUTE, BURN_SAMPLE_ANY_ZERO */
     uint32_t n_points;
     double lo;
     double hi;

@@ -371,6 +371,7 @@ static int32_t samples_clamp(uint32_t i, burn_sample *s)
     s->dtypes = row->dtypes;
     /* Bounds are integers, where DISTINCT puts no element. */
     s->flags = row->fill == BURN_FILL_DISTINCT ? 0 : BURN_SAMPLE_NO_GRAD;
+    s->flags |= BURN_SAMPLE_ANY_ZERO; /* a bound of 0 */
     if (refused) {
         s->flags = 0;
         burni_sample_error(s, BURN_E_DTYPE);
@@ -538,6 +539,7 @@ static const double gelu_points[] = {-1e4, 1e4, 0.0, -0.0, 12.0, -12.0, -5.5, 5.
 static const burni_domain domain_gelu = {.fill = BURN_FILL_NORMAL,
                                          .fill_y = BURN_FILL_NORMAL,
                                          .wrong = BURN_I32,
+                                         .flags = BURN_SAMPLE_ABSOLUTE, /* 1 + erf(x) below 0 */
                                          .tolerance = 8.0,
                                          .grad_tolerance = 128.0,
                                          .n_points = sizeof(gelu_points) / sizeof(double),

@@ -604,27 +604,44 @@ static int32_t expand_softplus(const burn_builder *b, const burn_expand *a)
     return BURN_OK;
 }
 
+/* Its zero, where exp(-x) vanishes, is -0. */
 static int32_t expand_log_sigmoid(const burn_builder *b, const burn_expand *a)
 {
-    burn_value *x = a->in[0];
-    a->out[0] = burn_b_sub(b, burn_b_minimum_num(b, x, 0.0), log_tail(b, x));
+    a->out[0] = burn_b_neg(b, burn_b_softplus(b, burn_b_neg(b, a->in[0])));
     return BURN_OK;
 }
 
 /* ---- samples: one set per domain ------------------------------------------------------------- */
 
-static const double far_points[] = {-1e4, 1e4, -90.0, 90.0, -20.0, 20.0, 1e-4, -1e-4, 0.0, -0.0};
-static const double step_points[] = {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, -0.0, 0.0, 1e9, -1e9, 3.0};
-static const double edge_points[] = {-1.0, 1.0, 0.0, -0.0, 1.5, -1.5, 0.25};
-static const double root_points[] = {0.0, -0.0, -1.0, 4.0, 1e-30, 1e30};
+/*
+ * Near 0, where exp(x) - 1 has no digits left and expm1 has all. Powers of e just within and beyond
+ * each dtype, so that some are subnormal. 22 and 355 are close to multiples of pi, 11 and 99 to
+ * odd ones of pi / 2; the last two angles are those of pi / 2 and pi in f32.
+ */
+#define NEAR_ZERO                                                                                  \
+    0.0, -0.0, 0.25, -0.25, 1e-3, -1e-3, 1e-4, -1e-4, 1e-7, -1e-7, 1e-10, -1e-10, 1e-20, 1e-40,    \
+        -1e-40, 1e-300
+static const double exp_points[] = {NEAR_ZERO, 10.0,  12.0,   -10.0,  -16.0, 88.0,  89.0,   -87.0,
+                                    -88.0,     -90.0, -100.0, -103.0, 700.0, 710.0, -720.0, -744.0};
+static const double angle_points[] = {NEAR_ZERO, 3.0,  -2.0,   11.0,       22.0,
+                                      -22.0,     99.0, -355.0, 1.57079637, 3.14159274};
+static const double far_points[] = {NEAR_ZERO, -1e4, 1e4, -90.0, 90.0, -20.0, 20.0, -9.0, 6.0, -3.0};
+static const double step_points[] = {-2.5, -1.5, -0.5, 0.5, 1.5,  2.5,  -0.0,
+                                     0.0,  1e9,  -1e9, 3.0, 0.25, -0.25};
+static const double edge_points[] = {NEAR_ZERO, -1.0, 1.0, 1.5, -1.5, 0.999, -0.999, 0.5, 30.0};
+static const double root_points[] = {0.0,    -0.0,  -1.0, 4.0,    1e-30,  1e30, 1e-40,
+                                     1e-310, 1e300, 1.0,  1.0625, 0.9375, 0.999};
 static const double few_integers[] = {0.0, 1.0, 2.0, 100.0, 255.0, 256.0, 0.5, 1e-20};
 
 #define POINTS(list) .n_points = sizeof(list) / sizeof((list)[0]), .points = list
 
 /* clang-format off */
-static const burni_domain domain_smooth = {
+static const burni_domain domain_exp = {
     .fill = BURN_FILL_UNIFORM, .wrong = BURN_I32, .lo = -1.2, .hi = 1.2, .tolerance = 4.0,
-    .grad_tolerance = 64.0, .special = BURN_SET_FLOAT};
+    .grad_tolerance = 64.0, .special = BURN_SET_FLOAT, POINTS(exp_points)};
+static const burni_domain domain_angle = {
+    .fill = BURN_FILL_UNIFORM, .wrong = BURN_I32, .lo = -1.2, .hi = 1.2, .tolerance = 4.0,
+    .grad_tolerance = 64.0, .special = BURN_SET_FLOAT, POINTS(angle_points)};
 static const burni_domain domain_far = {
     .fill = BURN_FILL_NORMAL, .wrong = BURN_I32, .tolerance = 8.0, .grad_tolerance = 64.0,
     .special = BURN_SET_FLOAT, POINTS(far_points)};
@@ -638,6 +655,9 @@ static const burni_domain domain_positive = {
 static const burni_domain domain_nonzero = {
     .fill = BURN_FILL_NONZERO, .wrong = BURN_BOOL, .tolerance = 0.0, .grad_tolerance = 64.0,
     .special = BURN_SET_NUMERIC};
+static const burni_domain domain_relu = {
+    .fill = BURN_FILL_NONZERO, .wrong = BURN_BOOL, .flags = BURN_SAMPLE_ANY_ZERO, .tolerance = 0.0,
+    .grad_tolerance = 64.0, .special = BURN_SET_NUMERIC};
 static const burni_domain domain_inverse = {
     .fill = BURN_FILL_NONZERO, .wrong = BURN_U8, .tolerance = 2.0, .grad_tolerance = 128.0,
     .special = BURN_SET_FLOAT, POINTS(root_points)};
@@ -656,11 +676,13 @@ static const burni_domain domain_bits = {
 /* clang-format on */
 
 #define UNARY_DOMAINS(X)                                                                           \
-    X(smooth)                                                                                      \
+    X(exp)                                                                                         \
+    X(angle)                                                                                       \
     X(far)                                                                                         \
     X(far_finite)                                                                                  \
     X(positive)                                                                                    \
     X(nonzero)                                                                                     \
+    X(relu)                                                                                        \
     X(inverse)                                                                                     \
     X(unit)                                                                                        \
     X(step)                                                                                        \
@@ -706,9 +728,9 @@ static const char no_vjp_bits[] = "bit operations take integers only, which carr
       "the size of x; gradient 0 at 0")                                                            \
     X(SIGN, sign, 0, numeric, vjp_zero, save_none, NONE, expand_sign, nonzero,                     \
       "-1, 0 or 1; 0 for NaN")                                                                     \
-    X(EXP, exp, MINIMAL, float, vjp_exp, save_y, NONE, NONE, smooth,                               \
+    X(EXP, exp, MINIMAL, float, vjp_exp, save_y, NONE, NONE, exp,                                  \
       "e to the x")                                                                                \
-    X(EXPM1, expm1, 0, float, vjp_expm1, save_y, NONE, expand_expm1, smooth,                       \
+    X(EXPM1, expm1, 0, float, vjp_expm1, save_y, NONE, expand_expm1, exp,                          \
       "exp(x) - 1, accurate near 0")                                                               \
     X(LOG, log, MINIMAL, float, vjp_log, save_x, NONE, NONE, positive,                             \
       "natural logarithm")                                                                         \
@@ -720,21 +742,21 @@ static const char no_vjp_bits[] = "bit operations take integers only, which carr
       "1 / sqrt(x)")                                                                               \
     X(RECIP, recip, 0, float, vjp_recip, save_y, NONE, expand_recip, inverse,                      \
       "1 / x")                                                                                     \
-    X(SIN, sin, MINIMAL, float, vjp_sin, save_x, NONE, NONE, smooth,                               \
+    X(SIN, sin, MINIMAL, float, vjp_sin, save_x, NONE, NONE, angle,                                \
       "sine")                                                                                      \
-    X(COS, cos, MINIMAL, float, vjp_cos, save_x, NONE, NONE, smooth,                               \
+    X(COS, cos, MINIMAL, float, vjp_cos, save_x, NONE, NONE, angle,                                \
       "cosine")                                                                                    \
-    X(TAN, tan, 0, float, vjp_tan, save_y, NONE, expand_tan, unit,                                 \
+    X(TAN, tan, 0, float, vjp_tan, save_y, NONE, expand_tan, angle,                                \
       "tangent")                                                                                   \
     X(ASIN, asin, PRIMITIVE, float, vjp_asin, save_x, NONE, NONE, unit,                            \
       "arc sine")                                                                                  \
     X(ACOS, acos, PRIMITIVE, float, vjp_acos, save_x, NONE, NONE, unit,                            \
       "arc cosine")                                                                                \
-    X(ATAN, atan, PRIMITIVE, float, vjp_atan, save_x, NONE, NONE, smooth,                          \
+    X(ATAN, atan, PRIMITIVE, float, vjp_atan, save_x, NONE, NONE, angle,                           \
       "arc tangent")                                                                               \
-    X(SINH, sinh, PRIMITIVE, float, vjp_sinh, save_x, NONE, NONE, smooth,                          \
+    X(SINH, sinh, PRIMITIVE, float, vjp_sinh, save_x, NONE, NONE, exp,                             \
       "hyperbolic sine")                                                                           \
-    X(COSH, cosh, PRIMITIVE, float, vjp_cosh, save_x, NONE, NONE, smooth,                          \
+    X(COSH, cosh, PRIMITIVE, float, vjp_cosh, save_x, NONE, NONE, exp,                             \
       "hyperbolic cosine")                                                                         \
     X(TANH, tanh, MINIMAL, float, vjp_tanh, save_y, NONE, NONE, far,                               \
       "hyperbolic tangent")                                                                        \
@@ -750,7 +772,7 @@ static const char no_vjp_bits[] = "bit operations take integers only, which carr
       "nearest integer, half to even")                                                             \
     X(TRUNC, trunc, 0, float, vjp_zero, save_none, NONE, expand_trunc, step,                       \
       "x without its fraction")                                                                    \
-    X(RELU, relu, 0, numeric, vjp_relu, save_y, NONE, expand_relu, nonzero,                        \
+    X(RELU, relu, 0, numeric, vjp_relu, save_y, NONE, expand_relu, relu,                           \
       "max(x, 0); NaN propagates")                                                                 \
     X(LOGICAL_NOT, logical_not, 0, logical, NONE, NONE, no_vjp_bool, expand_logical_not, logical,  \
       "x == 0, as bool")                                                                           \

@@ -62,7 +62,7 @@ void conf_check_same_operand(conf_report *report, conf_runner *runner, conf_case
             conf_failed(report, c, "same operand", conf_layout_detail(c), code, err.text);
             return;
         }
-        if (!conf_compare(&got[j], &shared.out[j], c->sample.tolerance, text, sizeof(text))) {
+        if (!conf_compare_output(&shared, j, &got[j], 1.0, text, sizeof(text))) {
             conf_result(report, c, "same operand", conf_layout_detail(c), CONF_FAIL,
                         "%s is %s: output %u %s", conf_role_in(c->def, first)->name,
                         conf_role_in(c->def, second)->name, (unsigned)j, text);

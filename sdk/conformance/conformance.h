@@ -82,7 +82,7 @@ double conf_uniform(uint64_t seed, uint64_t counter);
 
 /* 1 when got and expected agree within tolerance * eps * max(1, |expected|) + slack. */
 int conf_close(double got, double expected, double tolerance, uint8_t dtype, double slack);
-/* Compares two values of one meta; writes what differs first into `text`. */
+/* Compares two values of one meta; writes what differs first into `text`. Zeros are equal. */
 int conf_compare(const conf_value *got, const conf_value *expected, double tolerance,
                  char *text, size_t size);
 
@@ -104,6 +104,11 @@ typedef struct conf_case {
     conf_value out[CONF_MAX_OUT]; /* expected, rounded to the dtype */
     conf_arena *arena;
 } conf_case;
+
+/* Compares output j with what is expected, by `factor` times the sample's tolerance and as its op is
+ * held to it. In tolerance.c */
+int conf_compare_output(const conf_case *c, uint32_t j, const conf_value *got, double factor,
+                        char *text, size_t size);
 
 /* The role of input i and of output j: the last one serves all further ones of a variadic op. */
 const burn_role *conf_role_in(const burn_op_def *def, uint32_t i);

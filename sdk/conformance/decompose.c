@@ -55,8 +55,7 @@ void conf_check_decompose(conf_report *report, conf_runner *runner, conf_case *c
             conf_failed(report, c, "decompose", conf_layout_detail(c), code, err.text);
             return;
         }
-        if (!conf_compare(&got, &c->out[j], c->sample.tolerance * DECOMPOSE_FACTOR, text,
-                          sizeof(text))) {
+        if (!conf_compare_output(c, j, &got, DECOMPOSE_FACTOR, text, sizeof(text))) {
             conf_result(report, c, "decompose", conf_layout_detail(c), CONF_FAIL, "output %u %s",
                         (unsigned)j, text);
             return;

@@ -90,6 +90,9 @@ static const edge_row edges[] = {
     {BURN_F64, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023},
 };
 
+/* Odd: steps of 2 visit all of them. */
+enum { N_SPECIAL = 15 };
+
 static double special_float(uint8_t dtype, uint64_t which)
 {
     const edge_row *edge = &edges[0];
@@ -100,9 +103,11 @@ static double special_float(uint8_t dtype, uint64_t which)
     }
     const double table[] = {
         (double)NAN, (double)INFINITY, -(double)INFINITY, 0.0, -0.0, edge->subnormal,
-        -edge->subnormal, edge->normal, edge->largest, -edge->largest, 1.0, -1.0, 0.5,
+        -edge->subnormal, 0.75 * edge->normal, -0.5 * edge->normal, edge->normal, edge->largest,
+        -edge->largest, 1.0, -1.0, 0.5,
     };
-    return table[which % (sizeof(table) / sizeof(table[0]))];
+    _Static_assert(sizeof(table) / sizeof(table[0]) == N_SPECIAL, "pairs step through it");
+    return table[which % N_SPECIAL];
 }
 
 /* Extremes of an integer dtype, written as elements (a double cannot hold all of them). */
@@ -122,11 +127,15 @@ static void special_whole(conf_value *value, uint64_t k, uint64_t which)
     }
 }
 
-/* Every second element special, in another order for each operand. */
+/*
+ * Every second element special, of further operands in twos, fours and so on: so ordinary numbers
+ * meet special ones, and each special one meets each of another operand within 4 * N_SPECIAL^2.
+ */
 static void fill_special(conf_value *value, uint64_t k, uint64_t seed, uint64_t counter)
 {
-    uint64_t which = k / 2 + (counter >> 40) * (1 + 3 * (k / 26));
-    if (k % 2 == 1) {
+    uint64_t operand = (counter >> 40) - 1;
+    uint64_t which = k / 2 + operand * (7 + k / (4 * N_SPECIAL));
+    if ((k >> operand % 3 & 1) == 1) {
         conf_set(value, k, fill_normal(burn_element_class(value->meta.dtype), seed, counter + k));
     } else if (value->f != NULL) {
         value->f[k] = special_float(value->meta.dtype, which);

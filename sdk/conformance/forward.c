@@ -32,15 +32,12 @@ int32_t conf_run(conf_runner *runner, const conf_case *c, conf_value *out, burn_
  * Repeated values are the worst case of normalisation: the variance is 0 and rounding noise is
  * divided by sqrt(eps), in eval as well. Wrong strides are much further off.
  */
-static double layout_tolerance(const conf_case *c, uint8_t dtype)
+static double layout_factor(const conf_case *c, uint8_t dtype)
 {
-    if (c->layout == CONF_STRIDE0 && dtype == BURN_F64) {
-        return c->sample.tolerance * 4096.0;
+    if (c->layout != CONF_STRIDE0 || c->def->fuse == BURN_FUSE_POINTWISE) {
+        return 1.0;
     }
-    if (c->layout == CONF_STRIDE0 && dtype == BURN_F32) {
-        return c->sample.tolerance * 64.0;
-    }
-    return c->sample.tolerance;
+    return dtype == BURN_F64 ? 4096.0 : dtype == BURN_F32 ? 64.0 : 1.0;
 }
 
 void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c)
@@ -58,8 +55,8 @@ void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c)
     for (uint32_t j = 0; j < c->n_out; j++) {
         conf_digest(report, c->arena, &got[j]);
         int unread = c->def->effect == BURN_EFFECT_STATE && got[j].meta.kind == BURN_ABSENT;
-        double tolerance = layout_tolerance(c, c->out[j].meta.dtype);
-        if (!unread && !conf_compare(&got[j], &c->out[j], tolerance, text, sizeof(text))) {
+        double factor = layout_factor(c, c->out[j].meta.dtype);
+        if (!unread && !conf_compare_output(c, j, &got[j], factor, text, sizeof(text))) {
             conf_result(report, c, "forward", detail, CONF_FAIL, "output %u %s", (unsigned)j,
                         text);
             return;
