@@ -380,6 +380,12 @@ const burni_conv_sample burni_conv_samples[BURNI_N_CONV_SAMPLES] = {
     {"even kernel", 1, 1, 1, 4, 1, 1, 4, 0, {CONV_HEAD, {1, 1}, {0, 2}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"no batch", 0, 2, 4, 4, 3, 3, 3, 1, {CONV_HEAD, {1, 1}, {1, 1}, {1, 1}, 1, {0, 0}, {0, 0}}},
     {"no channels", 2, 0, 3, 3, 2, 2, 2, 1, {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}},
+    {"non-finite", 2, 2, 6, 7, 3, 3, 3, 1 | BURNI_CONV_NONFINITE,
+     {CONV_HEAD, {1, 1}, {1, 1}, {1, 1}, 1, {0, 0}, {0, 0}}},
+    {"non-finite, stride", 1, 2, 7, 8, 4, 3, 2, BURNI_CONV_NONFINITE,
+     {CONV_HEAD, {2, 2}, {1, 2}, {1, 1}, 2, {0, 0}, {0, 0}}},
+    {"non-finite, one by one", 1, 3, 5, 5, 5, 1, 1, BURNI_CONV_NONFINITE,
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}},
 };
 
 typedef struct conv_error {
@@ -429,6 +435,13 @@ burni_conv burni_conv_of_sample(const burni_conv_sample *row)
     return d;
 }
 
+void burni_conv_sample_values(burn_sample *s, const burni_conv_sample *row, uint32_t first)
+{
+    for (uint32_t i = first; i < 2 && (row->flags & BURNI_CONV_NONFINITE) != 0; i++) {
+        burni_sample_nonfinite(s, i);
+    }
+}
+
 static int32_t samples_conv2d(uint32_t i, burn_sample *out)
 {
     if (i < BURNI_N_CONV_SAMPLES) {
@@ -440,9 +453,10 @@ static int32_t samples_conv2d(uint32_t i, burn_sample *out)
         burni_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, 4, x);
         burni_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, 4, w);
         burni_sample_absent(out, 2);
-        if (row->bias) {
+        if (row->flags & BURNI_CONV_BIAS) {
             burni_sample_tensor(out, 2, 0, BURN_FILL_NORMAL, 1, &d.o);
         }
+        burni_conv_sample_values(out, row, 0);
         burni_sample_attrs(out, &row->attrs, (uint32_t)sizeof(row->attrs));
         return BURN_OK;
     }

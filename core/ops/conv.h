@@ -64,12 +64,15 @@ typedef struct burni_conv_sample {
     const char *name;
     int64_t n, c, h, w;
     int64_t o, kh, kw;
-    uint32_t bias;
+    uint32_t flags;
     burn_attrs_conv attrs;
 } burni_conv_sample;
-enum { BURNI_N_CONV_SAMPLES = 13 };
+enum { BURNI_CONV_BIAS = 1, BURNI_CONV_NONFINITE = 2 }; /* flags */
+enum { BURNI_N_CONV_SAMPLES = 16 };
 extern const burni_conv_sample burni_conv_samples[BURNI_N_CONV_SAMPLES];
 /* The row's sizes, resolved. */
 burni_conv burni_conv_of_sample(const burni_conv_sample *row);
+/* Values for the operands of a product from `first` on, where the row asks for some. */
+void burni_conv_sample_values(burn_sample *s, const burni_conv_sample *row, uint32_t first);
 
 #endif /* BURN_CORE_OPS_CONV_H */

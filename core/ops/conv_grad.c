@@ -314,6 +314,8 @@ static int32_t samples_grad(uint32_t i, burn_sample *out, int of_weight)
     burni_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, 4, of_weight ? x : w);
     burni_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, 4, g);
     burni_sample_attrs(out, &attrs, (uint32_t)sizeof(attrs));
+    /* An image's gradient is made with a frame of zeros or without: its weight stays finite. */
+    burni_conv_sample_values(out, row, of_weight ? 0 : 1);
     if (wrong > 0) {
         burni_sample_error(out, errors[wrong - 1]);
     }

@@ -166,12 +166,23 @@ static int32_t eval_conv1d(const burn_eval *a)
     return BURN_OK;
 }
 
+/* `what`: BURNI_NONFINITE, for the first n operands, an error, or 0. */
+static void finish_sample(burn_sample *s, int32_t what, uint32_t n)
+{
+    for (uint32_t k = 0; k < n && what == BURNI_NONFINITE; k++) {
+        burni_sample_nonfinite(s, k);
+    }
+    if (what < 0) {
+        burni_sample_error(s, what);
+    }
+}
+
 typedef struct conv1d_sample {
     const char *name;
     int64_t x[3], w[3];
     int64_t bias; /* 0: none */
     burn_attrs_conv attrs;
-    int32_t error;
+    int32_t error; /* or BURNI_NONFINITE */
 } conv1d_sample;
 
 #define CONV_HEAD BURNI_HEAD(burn_attrs_conv)
@@ -186,6 +197,8 @@ static const conv1d_sample conv1d_rows[] = {
      {CONV_HEAD, {2, 1}, {3, 0}, {2, 1}, 2, {0, 0}, {0, 0}}, 0},
     {"no batch", {0, 2, 5}, {3, 2, 2}, 3,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, 0},
+    {"non-finite", {2, 3, 11}, {5, 3, 3}, 5,
+     {CONV_HEAD, {1, 1}, {1, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURNI_NONFINITE},
     {"kernel too large", {1, 1, 3}, {1, 1, 4}, 0,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"channels differ", {1, 2, 5}, {1, 1, 3}, 0,
@@ -209,9 +222,7 @@ static int32_t samples_conv1d(uint32_t i, burn_sample *out)
         burni_sample_tensor(out, 2, 0, BURN_FILL_NORMAL, 1, &row->bias);
     }
     burni_sample_attrs(out, &row->attrs, (uint32_t)sizeof(row->attrs));
-    if (row->error != 0) {
-        burni_sample_error(out, row->error);
-    }
+    finish_sample(out, row->error, 2);
     return BURN_OK;
 }
 
@@ -396,7 +407,7 @@ typedef struct transpose_sample {
     int64_t x[4], w[4];
     int64_t bias; /* 0: none */
     burn_attrs_conv attrs;
-    int32_t error;
+    int32_t error; /* or BURNI_NONFINITE */
 } transpose_sample;
 
 /* clang-format off */
@@ -415,6 +426,10 @@ static const transpose_sample transpose_rows[] = {
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, 0},
     {"no batch", {0, 2, 3, 3}, {2, 1, 2, 2}, 1,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, 0},
+    {"non-finite", {1, 2, 6, 7}, {2, 3, 3, 3}, 3,
+     {CONV_HEAD, {1, 1}, {1, 1}, {1, 1}, 1, {0, 0}, {0, 0}}, BURNI_NONFINITE},
+    {"non-finite, stride", {1, 2, 4, 5}, {2, 3, 2, 3}, 0,
+     {CONV_HEAD, {2, 2}, {0, 1}, {1, 1}, 1, {1, 0}, {0, 0}}, BURNI_NONFINITE},
     {"output padding of the stride", {1, 1, 3, 3}, {1, 1, 2, 2}, 0,
      {CONV_HEAD, {2, 2}, {0, 0}, {1, 1}, 1, {2, 0}, {0, 0}}, BURN_E_INVALID},
     {"nothing is left", {1, 1, 1, 1}, {1, 1, 1, 1}, 0,
@@ -438,9 +453,7 @@ static int32_t samples_transpose(uint32_t i, burn_sample *out)
         burni_sample_tensor(out, 2, 0, BURN_FILL_NORMAL, 1, &row->bias);
     }
     burni_sample_attrs(out, &row->attrs, (uint32_t)sizeof(row->attrs));
-    if (row->error != 0) {
-        burni_sample_error(out, row->error);
-    }
+    finish_sample(out, row->error, 1); /* with a frame of zeros or without */
     return BURN_OK;
 }
 

@@ -183,8 +183,19 @@ typedef struct product_sample {
     const char *name;
     uint32_t rank[3];
     int64_t dims[3][5];
-    int32_t error;
+    int32_t error; /* or BURNI_NONFINITE */
 } product_sample;
+
+/* `what`: BURNI_NONFINITE, an error, or 0. */
+static void finish_sample(burn_sample *s, int32_t what)
+{
+    for (uint32_t k = 0; k < 2 && what == BURNI_NONFINITE; k++) {
+        burni_sample_nonfinite(s, k);
+    }
+    if (what < 0) {
+        burni_sample_error(s, what);
+    }
+}
 
 static const product_sample matmul_rows[] = {
     {"square", {2, 2}, {{3, 3}, {3, 3}}, 0},
@@ -201,6 +212,8 @@ static const product_sample matmul_rows[] = {
     {"no rows", {2, 2}, {{0, 3}, {3, 2}}, 0},
     {"no batch", {3, 3}, {{0, 2, 3}, {0, 3, 2}}, 0},
     {"batch 1 against 0", {3, 3}, {{1, 2, 3}, {0, 3, 2}}, 0},
+    {"non-finite", {2, 2}, {{11, 5}, {5, 17}}, BURNI_NONFINITE},
+    {"non-finite batch", {3, 2}, {{3, 2, 4}, {4, 9}}, BURNI_NONFINITE},
     {"inner sizes differ", {2, 2}, {{2, 3}, {4, 5}}, BURN_E_SHAPE},
     {"a vector", {1, 2}, {{3}, {3, 2}}, BURN_E_SHAPE},
     {"batches differ", {3, 3}, {{2, 2, 3}, {3, 3, 2}}, BURN_E_SHAPE},
@@ -215,9 +228,7 @@ static int32_t samples_matmul(uint32_t i, burn_sample *out)
     burni_sample_begin(out, row->name, 64.0, 1024.0);
     burni_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, row->rank[0], row->dims[0]);
     burni_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, row->rank[1], row->dims[1]);
-    if (row->error != 0) {
-        burni_sample_error(out, row->error);
-    }
+    finish_sample(out, row->error);
     return BURN_OK;
 }
 
@@ -356,6 +367,7 @@ static const product_sample linear_rows[] = {
     {"no rows", {2, 2, 1}, {{0, 5}, {5, 3}, {3}}, 0},
     {"no inputs", {2, 2, 1}, {{2, 0}, {0, 3}, {3}}, 0},
     {"no outputs", {2, 2, 1}, {{2, 3}, {3, 0}, {0}}, 0},
+    {"non-finite", {2, 2, 1}, {{11, 5}, {5, 17}, {17}}, BURNI_NONFINITE},
     {"sizes differ", {2, 2, 1}, {{3, 5}, {4, 7}, {7}}, BURN_E_SHAPE},
     {"bias of the wrong size", {2, 2, 1}, {{3, 5}, {5, 7}, {5}}, BURN_E_SHAPE},
     {"weight of rank 3", {2, 3, 1}, {{3, 5}, {1, 5, 7}, {7}}, BURN_E_SHAPE},
@@ -376,9 +388,7 @@ static int32_t samples_linear(uint32_t i, burn_sample *out)
     if (row->rank[2] > 0) {
         burni_sample_tensor(out, 2, 0, BURN_FILL_NORMAL, row->rank[2], row->dims[2]);
     }
-    if (row->error != 0) {
-        burni_sample_error(out, row->error);
-    }
+    finish_sample(out, row->error);
     return BURN_OK;
 }
 

@@ -459,6 +459,25 @@ void burni_sample_attrs(burn_sample *s, const void *attrs, uint32_t size)
     }
 }
 
+/* Small whole numbers, so that sums are exact in any order, and few others: some sums stay finite. */
+static const double nonfinite_even[] = {
+    1, -2, 3, 0, 2, -1, 0, (double)INFINITY, 1, -3, 2, 1, -1, 0, 3, 2, -2, 1, 0, 1, -1,
+    2, 3,  0, 1, 1, -2, 2, 0, 3, (double)NAN, -1, 1, 0, 2, 1, -3, 0, 2, -1, 1,
+};
+static const double nonfinite_odd[] = {
+    2, -1, 1, 0, -2, 1, 3, -1, 2, 1, 0, (double)-INFINITY, 1, 2, -1, 3, 0, 1, -2,
+    1, 2,  0, 3, -1, 1, 2, 1,  0, -1, 2, 3, 1, -2, 1, 0, 2, -1,
+};
+
+void burni_sample_nonfinite(burn_sample *s, uint32_t i)
+{
+    const double *values = i % 2 == 0 ? nonfinite_even : nonfinite_odd;
+    size_t size = i % 2 == 0 ? sizeof(nonfinite_even) : sizeof(nonfinite_odd);
+    s->in[i].fill = BURN_FILL_VALUES;
+    burni_sample_values(s, i, (uint32_t)(size / sizeof(values[0])), values);
+    s->flags |= BURN_SAMPLE_NO_GRAD;
+}
+
 void burni_sample_error(burn_sample *s, int32_t code)
 {
     s->flags |= BURN_SAMPLE_ERROR;

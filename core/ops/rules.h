@@ -130,6 +130,14 @@ void burni_sample_range(burn_sample *s, uint32_t i, double lo, double hi);
 void burni_sample_values(burn_sample *s, uint32_t i, uint32_t n, const double *values);
 /* burn_attrs_shape. */
 void burni_sample_shape(burn_sample *s, uint32_t dtype, uint32_t rank, const int64_t *dims);
+/*
+ * Gives tensor i, made before, whole numbers and few values that are NaN or infinite, other ones for
+ * even i than for odd. Sums of their products are the same in any order, so kernels of products are
+ * held to them exactly. Rows of samples say BURNI_NONFINITE where an error code, which is negative,
+ * may stand.
+ */
+enum { BURNI_NONFINITE = 1 };
+void burni_sample_nonfinite(burn_sample *s, uint32_t i);
 /* The sample must fail with that code. */
 void burni_sample_error(burn_sample *s, int32_t code);
 void burni_sample_tensor(burn_sample *s, uint32_t i, uint8_t dtype, uint8_t fill, uint32_t rank,

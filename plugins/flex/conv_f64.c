@@ -100,15 +100,16 @@ static void image_plane(void *ctx, int64_t item, uint32_t slot)
     }
 }
 
+/* Padding is a real zero, which an infinite map element makes NaN. */
 static double correlate(const flex_conv *v, const double *map, const double *image, int64_t ky,
                         int64_t kx)
 {
     double sum = 0;
     for (int64_t y = 0; y < v->oh; y++) {
         int64_t iy = position(v, 0, y, ky, v->h);
-        for (int64_t x = 0; iy >= 0 && x < v->ow; x++) {
+        for (int64_t x = 0; x < v->ow; x++) {
             int64_t ix = position(v, 1, x, kx, v->w);
-            sum += ix >= 0 ? map[y * v->ow + x] * image[iy * v->w + ix] : 0.0;
+            sum += map[y * v->ow + x] * (iy < 0 || ix < 0 ? 0.0 : image[iy * v->w + ix]);
         }
     }
     return sum;

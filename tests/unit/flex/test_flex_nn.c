@@ -364,6 +364,51 @@ static void test_conv2d_infinities(void **state)
     free(rw);
 }
 
+/* NaN in the first row and column, where a tap stands in the padding; infinite elsewhere. */
+static void check_frame(const rig_tensor *t, const char *what)
+{
+    for (int64_t p = 0; p < rig_numel(t); p++) {
+        double got = rig_at(t, p);
+        int right = p < 3 || p % 3 == 0 ? isnan(got) : isinf(got);
+        if (!right) {
+            fail_msg("%s: element %d is %g", what, (int)p, got);
+        }
+    }
+}
+
+/* Padding is a real zero: times an infinite weight, or gradient, it is NaN. */
+static void test_conv2d_padding_is_zero(void **state)
+{
+    (void)state;
+    static const uint8_t dtypes[] = {BURN_F32, BURN_F64, BURN_F16, BURN_BF16};
+    const int64_t dims[4] = {1, 1, 3, 3};
+    for (uint32_t i = 0; i < sizeof(dtypes); i++) {
+        burn_attrs_conv a = conv_attrs(1, 1, 1, 1);
+        rig_tensor x = rig_new(dtypes[i], 4, dims);
+        rig_tensor w = rig_new(dtypes[i], 4, dims);
+        rig_tensor y = rig_new(dtypes[i], 4, dims);
+        rig_tensor bias = rig_absent();
+        for (int64_t p = 0; p < 9; p++) {
+            rig_set(&x, p, 1.0);
+            rig_set(&w, p, p == 0 ? (double)INFINITY : 1.0);
+        }
+        rig_call c = {.op = BURN_OP_CONV2D, .in = {&x, &w, &bias}, .out = {&y}, .n_in = 3};
+        c.n_out = 1;
+        c.attrs = &a;
+        c.attrs_size = (uint32_t)sizeof(a);
+        check_both(&c);
+        check_frame(&y, "conv2d");
+        c.op = BURN_OP_CONV2D_GRAD_WEIGHT; /* w in the place of the map's gradient */
+        c.n_in = 2;
+        a.size[0] = a.size[1] = 3;
+        check_both(&c);
+        check_frame(&y, "conv2d_grad_weight");
+        rig_free(&x);
+        rig_free(&w);
+        rig_free(&y);
+    }
+}
+
 /* B104: the stride drops the tail of the input; its gradient is 0 there. */
 static void test_b104_stride_drops_tail(void **state)
 {
@@ -644,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_matmul_openblas),
         cmocka_unit_test(test_conv2d),
         cmocka_unit_test(test_conv2d_infinities),
+        cmocka_unit_test(test_conv2d_padding_is_zero),
         cmocka_unit_test(test_b104_stride_drops_tail),
         cmocka_unit_test(test_b106_transposed_dilated),
         cmocka_unit_test(test_b108_groups),
