@@ -224,8 +224,9 @@ enum {
 /*
  * One sample. `tolerance` is in epsilons of the dtype: an element passes when it differs by at most
  * tolerance * eps * max(|expected|, floor). The floor is the smallest normal number where the op is
- * BURN_FUSE_POINTWISE and the sample is not BURN_SAMPLE_ABSOLUTE, else 1. Zeros must have the sign of eval's
- * where the op is pointwise or the tolerance is 0, unless the sample leaves it open. 0 means equal.
+ * BURN_FUSE_POINTWISE and the sample is not BURN_SAMPLE_ABSOLUTE, else 1. 0 means equal. Zeros have
+ * the sign that eval gives them where the op is pointwise or the tolerance 0, unless the sample is
+ * BURN_SAMPLE_ANY_ZERO.
  */
 typedef struct burn_sample {
     uint32_t struct_size;

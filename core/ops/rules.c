@@ -459,7 +459,7 @@ void burni_sample_attrs(burn_sample *s, const void *attrs, uint32_t size)
     }
 }
 
-/* Small whole numbers, so that sums are exact in any order, and few others: some sums stay finite. */
+/* Small whole numbers, whose sums are exact in any order, and few others: some sums stay finite. */
 static const double nonfinite_even[] = {
     1, -2, 3, 0, 2, -1, 0, (double)INFINITY, 1, -3, 2, 1, -1, 0, 3, 2, -2, 1, 0, 1, -1,
     2, 3,  0, 1, 1, -2, 2, 0, 3, (double)NAN, -1, 1, 0, 2, 1, -3, 0, 2, -1, 1,

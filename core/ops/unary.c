@@ -625,7 +625,8 @@ static const double exp_points[] = {NEAR_ZERO, 10.0,  12.0,   -10.0,  -16.0, 88.
                                     -88.0,     -90.0, -100.0, -103.0, 700.0, 710.0, -720.0, -744.0};
 static const double angle_points[] = {NEAR_ZERO, 3.0,  -2.0,   11.0,       22.0,
                                       -22.0,     99.0, -355.0, 1.57079637, 3.14159274};
-static const double far_points[] = {NEAR_ZERO, -1e4, 1e4, -90.0, 90.0, -20.0, 20.0, -9.0, 6.0, -3.0};
+static const double far_points[] = {NEAR_ZERO, -1e4, 1e4,  -90.0, 90.0,
+                                    -20.0,     20.0, -9.0, 6.0,   -3.0};
 static const double step_points[] = {-2.5, -1.5, -0.5, 0.5, 1.5,  2.5,  -0.0,
                                      0.0,  1e9,  -1e9, 3.0, 0.25, -0.25};
 static const double edge_points[] = {NEAR_ZERO, -1.0, 1.0, 1.5, -1.5, 0.999, -0.999, 0.5, 30.0};

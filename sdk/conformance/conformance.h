@@ -105,8 +105,8 @@ typedef struct conf_case {
     conf_arena *arena;
 } conf_case;
 
-/* Compares output j with what is expected, by `factor` times the sample's tolerance and as its op is
- * held to it. In tolerance.c */
+/* Compares output j with what is expected, by `factor` times the sample's tolerance and as its op
+ * is held to it. In tolerance.c */
 int conf_compare_output(const conf_case *c, uint32_t j, const conf_value *got, double factor,
                         char *text, size_t size);
 

@@ -106,7 +106,8 @@ static int compare(const measure *m, const conf_value *got, const conf_value *ex
     (void)snprintf(text, size,
                    "element %llu is %s, expected %s (%llu of %llu differ; tolerance %g eps%s)",
                    (unsigned long long)first, a, b, (unsigned long long)wrong,
-                   (unsigned long long)expected->n, m->tolerance, m->floor < 1.0 ? ", relative" : "");
+                   (unsigned long long)expected->n, m->tolerance,
+                   m->floor < 1.0 ? ", relative" : "");
     return 0;
 }
 

@@ -384,7 +384,7 @@ static const lie lies[] = {
     ONE("own_loses_nan", FILL, relu_by_fmax, right_relu), /* of an op of its own */
 };
 
-/* ---- an op of its own, whose samples have ordinary numbers only ------------------------------- */
+/* ---- an op of its own, whose samples have ordinary numbers only ------------------------------ */
 
 static int32_t eval(const burn_eval *a)
 {

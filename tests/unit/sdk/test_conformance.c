@@ -91,6 +91,69 @@ static void tolerances_end_where_they_say(void **state)
     }
 }
 
+/* Does `got` pass for output 0 of an op with that fuse class, of a sample with these flags? */
+static int passes(double got, double expected, uint8_t dtype, uint32_t fuse, uint32_t flags,
+                  double tolerance)
+{
+    static conf_case c; /* large */
+    const int64_t none = 0;
+    burn_op_def def;
+    char text[300];
+    memset(&c, 0, sizeof(c));
+    memset(&def, 0, sizeof(def));
+    def.fuse = fuse;
+    c.def = &def;
+    c.sample.flags = flags;
+    c.sample.tolerance = tolerance;
+    c.out[0] = value_of(dtype, 0, &none, &expected);
+    conf_value value = value_of(dtype, 0, &none, &got);
+    int same = conf_compare_output(&c, 0, &value, 1.0, text, sizeof(text));
+    conf_arena_free(&arena);
+    return same;
+}
+
+/* Pointwise ops down to the smallest normal number, others to 1. */
+static void pointwise_ops_are_held_to_a_relative_error(void **state)
+{
+    (void)state;
+    static const uint8_t dtypes[] = {BURN_F16, BURN_BF16, BURN_F32, BURN_F64};
+    static const double normals[] = {0x1p-14, 0x1p-126, 0x1p-126, 0x1p-1022};
+    for (size_t i = 0; i < sizeof(dtypes); i++) {
+        const double e = burn_epsilon(dtypes[i]);
+        const double places[] = {1.0, 0x1p-9, normals[i]};
+        const uint8_t d = dtypes[i];
+        const uint32_t one = BURN_FUSE_POINTWISE;
+        for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+            const double p = places[k];
+            assert_true(passes(p * (1.0 + 2.0 * e), p, d, one, 0, 2.0));
+            assert_false(passes(p * (1.0 + 3.0 * e), p, d, one, 0, 2.0));
+            assert_true(passes(p * (1.0 + 2.0 * e), p, d, BURN_FUSE_NONE, 0, 2.0));
+            int large = k == 0;
+            assert_int_equal(passes(p * (1.0 + 3.0 * e), p, d, BURN_FUSE_NONE, 0, 2.0), !large);
+            assert_int_equal(passes(p * (1.0 + 3.0 * e), p, d, one, BURN_SAMPLE_ABSOLUTE, 2.0),
+                             !large);
+        }
+        assert_false(passes(0.0, 0.5 * normals[i], d, one, 0, 2.0));
+        assert_true(passes(0.0, 2.0 * e * normals[i], d, one, 0, 2.0));
+    }
+}
+
+/* Where the op is pointwise or the result exact, unless the sample leaves it open. */
+static void zeros_have_signs(void **state)
+{
+    (void)state;
+    const uint32_t one = BURN_FUSE_POINTWISE;
+    const uint32_t any = BURN_SAMPLE_ANY_ZERO;
+    assert_false(passes(0.0, -0.0, BURN_F32, one, 0, 4.0));
+    assert_false(passes(-0.0, 0.0, BURN_F32, one, 0, 0.0));
+    assert_false(passes(0.0, -0.0, BURN_F32, one, BURN_SAMPLE_ABSOLUTE, 4.0));
+    assert_false(passes(0.0, -0.0, BURN_F32, BURN_FUSE_NONE, 0, 0.0));
+    assert_true(passes(0.0, -0.0, BURN_F32, BURN_FUSE_NONE, 0, 4.0));
+    assert_true(passes(0.0, -0.0, BURN_F32, one, any, 4.0));
+    assert_true(passes(0.0, -0.0, BURN_F32, BURN_FUSE_NONE, any, 0.0));
+    assert_true(passes(-0.0, -0.0, BURN_F32, one, 0, 0.0));
+}
+
 /* Wherever the one that differs is. */
 static void each_element_counts(void **state)
 {
@@ -138,6 +201,8 @@ int main(void)
         cmocka_unit_test(nan_equals_nothing_but_nan),
         cmocka_unit_test(infinities_equal_themselves),
         cmocka_unit_test(tolerances_end_where_they_say),
+        cmocka_unit_test(pointwise_ops_are_held_to_a_relative_error),
+        cmocka_unit_test(zeros_have_signs),
         cmocka_unit_test(each_element_counts),
         cmocka_unit_test(shapes_and_dtypes_count),
     };
