@@ -132,9 +132,9 @@ void burni_sample_values(burn_sample *s, uint32_t i, uint32_t n, const double *v
 void burni_sample_shape(burn_sample *s, uint32_t dtype, uint32_t rank, const int64_t *dims);
 /*
  * Gives tensor i, made before, whole numbers and few values that are NaN or infinite, others for an
- * even i than for an odd one. Sums of their products are the same in any order, so kernels of products are
- * held to them exactly. Rows of samples say BURNI_NONFINITE where an error code, which is negative,
- * may stand.
+ * even i than for an odd one. Sums of their products are the same in any order, so kernels of
+ * products are held to them exactly. Rows of samples say BURNI_NONFINITE where an error code, which
+ * is negative, may stand.
  */
 enum { BURNI_NONFINITE = 1 };
 void burni_sample_nonfinite(burn_sample *s, uint32_t i);
