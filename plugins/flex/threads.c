@@ -61,6 +61,7 @@ static struct {
     pthread_cond_t done;  /* the caller: the last task is done */
     pthread_t workers[POOL_MAX];
     uint32_t slots[POOL_MAX];
+    uint64_t old_news; /* what was there before the workers were */
     _Alignas(LINES) pthread_mutex_t submit; /* held while a job runs */
 } pool = {
     .submit = PTHREAD_MUTEX_INITIALIZER,
@@ -203,7 +204,8 @@ static void worker_sleep(uint64_t seen)
 static void *worker_main(void *own)
 {
     uint32_t slot = *(const uint32_t *)own;
-    uint64_t seen = 0; /* a job has a number and tasks, so it is never zero */
+    /* An earlier job's shares were others, if the number of threads has changed. */
+    uint64_t seen = pool.old_news;
     uint32_t idle = 0;
     while (atomic_load_explicit(&pool.stop, memory_order_acquire) == 0) {
         uint64_t news = seen;
@@ -258,6 +260,7 @@ static void start_workers(void)
     sigset_t all;
     sigset_t old;
     pool.started = 1;
+    pool.old_news = atomic_load(&pool.news);
     if (pool.fork_handlers == 0) {
         pool.fork_handlers = 1;
         (void)pthread_atfork(before_fork, after_fork_parent, after_fork_child);

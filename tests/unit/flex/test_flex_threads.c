@@ -138,10 +138,15 @@ static void test_a_child_has_workers_of_its_own(void **state)
 static void test_ended_workers_start_again(void **state)
 {
     (void)state;
-    for (int i = 0; i < 5; i++) {
-        assert_true(runs_once(9, 0, 0));
+    uint32_t budget = flex_thread_count();
+    for (uint32_t i = 0; i < 50; i++) {
+        for (uint32_t n = 1; n < 12; n++) {
+            assert_true(runs_once(n, 0, 0));
+        }
         flex_threads_shutdown();
+        flex_threads_init(1 + i % 5); /* as tests do: other shares than those of the last job */
     }
+    flex_threads_init(budget);
     assert_true(runs_once(9, 0, 0));
     flex_threads_shutdown();
 }
