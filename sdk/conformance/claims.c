@@ -313,6 +313,12 @@ void conf_check_claims_tried(conf_report *report, burn_device *device, const bur
                         row.n_guarded > 0 ? ", but it was launched" : "");
         } else if (row.n_guarded > 0) {
             conf_result(report, &c, "claim tried", "", CONF_PASS, "row %s was launched", row.name);
+        } else if ((row.flags & BURN_ROW_TUNED_ONLY) != 0) {
+            /* Nobody is served by it then: it may need what this machine lacks. */
+            conf_result(report, &c, "claim tried", "", CONF_SKIP,
+                        "row %s, which serves only where it won a race, was never launched: its "
+                        "check took no sample on this machine",
+                        row.name);
         } else {
             conf_result(report, &c, "claim tried", "", CONF_FAIL,
                         "row %s was never launched: no sample has operands that its slots, guards "
