@@ -19,9 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As in check.c: samples of the disturbance, and what covers their luck. */
+/* As in check.c: samples of the disturbance, and what covers their luck; twice as much as there,
+ * for a gradient function may be a whole decomposition. */
 #define SAMPLES 6
-#define SAFETY  12.0
+#define SAFETY  24.0
 /* Roundings of a gradient function beside those of the op's kernels. */
 #define MORE_ROUNDINGS 4.0
 /* Differences of eval are no better than this. */

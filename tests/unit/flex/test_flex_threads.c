@@ -3,10 +3,10 @@
  * test_flex_threads.c - the CPU plugin's thread pool, from within (threads.h).
  *
  * The plugin's objects are linked in; the number of threads is argument 1, "emulated" argument 2
- * where it is so. Checked: each task runs
- * once and what it wrote is there, for jobs of fewer, as many and more tasks than threads, after
- * workers went to sleep, from several threads of the application, from within a task, in a child of
- * fork, and after the workers were ended. To add a check: a function and a line in `tests`.
+ * where it is so. Checked: each task runs once and what it wrote is there, for jobs of fewer, as
+ * many and more tasks than threads, after workers went to sleep, from several threads of the
+ * application, from within a task, in a child of fork, and after the workers were ended, with
+ * another number of them. To add a check: a function and a line in `tests`.
  */
 #include "../../../plugins/flex/threads.h"
 
