@@ -2,11 +2,11 @@
 /*
  * test_flex_threads.c - the CPU plugin's thread pool, from within (threads.h).
  *
- * The plugin's objects are linked in; the number of threads is argument 1, "emulated" argument 2
- * where it is so. Checked: each task runs once and what it wrote is there, for jobs of fewer, as
- * many and more tasks than threads, after workers went to sleep, from several threads of the
- * application, from within a task, in a child of fork, and after the workers were ended, with
- * another number of them. To add a check: a function and a line in `tests`.
+ * The plugin's objects are linked in; the number of threads is argument 1. Checked: each task runs
+ * once and what it wrote is there, for jobs of fewer, as many and more tasks than threads, after
+ * workers went to sleep, from several threads of the application, from within a task, in a child of
+ * fork, and after the workers were ended, with another number of them. To add a check: a function
+ * and a line in `tests`.
  */
 #include "../../../plugins/flex/threads.h"
 
@@ -170,6 +170,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ended_workers_start_again),
     };
     flex_threads_init((uint32_t)strtoul(argc > 1 ? argv[1] : "2", NULL, 10));
-    no_children |= argc > 2 && strcmp(argv[2], "emulated") == 0;
+    no_children |= getenv("BURN_TEST_EMULATED") != NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
