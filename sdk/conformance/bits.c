@@ -222,10 +222,10 @@ static void grow(conf_case *to, const conf_case *c, uint32_t form, int64_t goal)
     uint32_t n = conf_distinct_sizes(c, found);
     int64_t factor = 1;
     int64_t size = form < n ? found[form] : 0;
-    for (*to = *c; largest(to) < goal && factor < goal; factor++) {
+    for (*to = *c; largest(to) < goal && factor < goal && size <= goal; factor++) {
         *to = *c;
-        size = 2 * size + 1; /* odd, so that shares are not equal */
         if (form < n) {
+            size = 2 * size + 1; /* odd, so that shares are not equal */
             conf_resize(to, found[form], size);
             resize_attrs(to, found[form], size);
         } else {
