@@ -10,6 +10,7 @@
 #include "fused_plugin.h"
 #include "loops.h"
 
+#include <burn_sdk/loop.h>
 #include <math.h>
 #include <string.h>
 
@@ -49,11 +50,7 @@ static int32_t prepare(const burn_call *call, burn_prepared *out)
 
 static int64_t count_of(const burn_operand *x)
 {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < x->rank; d++) {
-        n *= x->dims[d];
-    }
-    return n;
+    return burn_dims_count(x->rank, x->dims);
 }
 
 /* Asks memory for elements first .. first + n - 1; beyond the end of an array this does nothing. */

@@ -72,6 +72,18 @@ def install(folder, name, stub):
     (folder / f"{name}.json").write_text(json.dumps(manifest))
 
 
+def run_all(libraries, try_all):
+    """Installs each library under its names and prints how many results of try_all(env) are true;
+    the exit status."""
+    with tempfile.TemporaryDirectory(prefix="burn-stubs-") as folder:
+        for name, library in libraries.items():
+            install(pathlib.Path(folder), name, library)
+        path = os.environ.get("BURN_PLUGIN_PATH", "")
+        results = try_all(dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}"))
+    print(f"{sum(results)} of {len(results)} as expected")
+    return 0 if all(results) else 1
+
+
 def try_case(tool, env, name, device):
     _, status, texts = CASES[name]
     op = OPS.get(name, f"{name}.op")
@@ -94,17 +106,14 @@ def try_case(tool, env, name, device):
 
 def main():
     tool, stub, guards = sys.argv[1:4]
-    with tempfile.TemporaryDirectory(prefix="burn-lies-") as folder:
-        for name in CASES:
-            install(pathlib.Path(folder), name, guards if name.endswith("_past") else stub)
-        path = os.environ.get("BURN_PLUGIN_PATH", "")
-        env = dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}")
+
+    def try_all(env):
         results = [try_case(tool, env, name, device)
                    for name, (devices, _, _) in CASES.items() for device in devices]
-        results += [try_case(tool, dict(env, BURN_WINDOW=window), name, "flex")
-                    for name in WINDOWS for window in ("1", "64", "auto")]
-    print(f"{sum(results)} of {len(results)} as expected")
-    return 0 if all(results) else 1
+        return results + [try_case(tool, dict(env, BURN_WINDOW=window), name, "flex")
+                          for name in WINDOWS for window in ("1", "64", "auto")]
+
+    return run_all({name: guards if name.endswith("_past") else stub for name in CASES}, try_all)
 
 
 if __name__ == "__main__":

@@ -86,10 +86,7 @@ static int32_t samples(uint32_t i, burn_sample *out)
 static int32_t launch(const burn_call *call)
 {
     const burn_operand *z = burn_call_operand(call, 2);
-    int64_t n = 1;
-    for (uint32_t d = 0; d < z->rank; d++) {
-        n *= z->dims[d];
-    }
+    int64_t n = burn_dims_count(z->rank, z->dims);
     for (int64_t k = 0; k < n; k++) {
         ((float *)z->data)[k] = 42.0F;
     }

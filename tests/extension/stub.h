@@ -9,6 +9,7 @@
 #ifndef BURN_TESTS_EXTENSION_STUB_H
 #define BURN_TESTS_EXTENSION_STUB_H
 
+#include <burn_sdk/loop.h>
 #include <burn_sdk/op.h>
 #include <burn_sdk/slots.h>
 

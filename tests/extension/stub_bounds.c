@@ -5,17 +5,13 @@
  * Each computes its outputs as the definition says, so that nothing but a look at the memory around
  * operands shows the defect (BURN_CHECK=bounds). All are for flex, whose memory the host sees. To
  * add one: a launch, a function that puts it into the row, a line in the list, and the text that is
- * expected in tests/conformance's lies.
+ * expected in lies.py.
  */
 #include "stub.h"
 
 static int64_t count(const burn_operand *o)
 {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++) {
-        n *= o->dims[d];
-    }
-    return n;
+    return burn_dims_count(o->rank, o->dims);
 }
 
 /* z = x + y for the elements from `from` to before `to`; inputs are read where they are. */

@@ -15,6 +15,7 @@
 #include "../loader/own_id.h"
 
 #include <burn_sdk/flex_kernel.h>
+#include <burn_sdk/loop.h>
 #include <burn_sdk/op.h>
 #include <burn_sdk/slots.h>
 #include <math.h>
@@ -83,11 +84,7 @@ static int32_t samples(uint32_t i, burn_sample *out)
 
 static int64_t count(const burn_operand *o)
 {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++) {
-        n *= o->dims[d];
-    }
-    return n;
+    return burn_dims_count(o->rank, o->dims);
 }
 
 /* Where element k of `o` is, by the strides of `by`. */

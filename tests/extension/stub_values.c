@@ -15,6 +15,7 @@
 
 #include <burn/op_attrs.h>
 #include <burn/op_list.h>
+#include <burn_sdk/loop.h>
 #include <burn_sdk/op.h>
 #include <burn_sdk/slots.h>
 #include <float.h>
@@ -233,11 +234,7 @@ static float right_pow(float x, float y)
 
 static int64_t count(const burn_operand *o)
 {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < o->rank; d++) {
-        n *= o->dims[d];
-    }
-    return n;
+    return burn_dims_count(o->rank, o->dims);
 }
 
 static int32_t launch_one(const burn_call *call)

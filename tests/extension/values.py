@@ -5,13 +5,10 @@ Each is the stub of stub_values.c under the name of its lie.
 
 usage: values.py BURN-CONFORMANCE STUB.so
 """
-import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 
-from lies import install
+from lies import run_all
 
 # lie: (op, what the report must say)
 CASES = {
@@ -69,15 +66,8 @@ def try_case(tool, env, name):
 
 def main():
     tool, stub = sys.argv[1:3]
-    with tempfile.TemporaryDirectory(prefix="burn-values-") as folder:
-        for name in CASES:
-            install(pathlib.Path(folder), name, stub)
-            install(pathlib.Path(folder), f"{name}_right", stub)
-        path = os.environ.get("BURN_PLUGIN_PATH", "")
-        env = dict(os.environ, BURN_PLUGIN_PATH=f"{folder}:{path}")
-        results = [try_case(tool, env, name) for name in CASES]
-    print(f"{sum(results)} of {len(results)} as expected")
-    return 0 if all(results) else 1
+    return run_all(dict.fromkeys([*CASES, *(f"{name}_right" for name in CASES)], stub),
+                   lambda env: [try_case(tool, env, name) for name in CASES])
 
 
 if __name__ == "__main__":
