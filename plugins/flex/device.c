@@ -90,7 +90,7 @@ static int32_t device_probe(uint32_t ordinal, burn_device_info *out, burn_err *e
     BURN_INIT(&info, burn_device_info);
     info.kind = BURN_DEVICE_CPU;
     read_cpu_name(info.name, sizeof(info.name));
-    (void)snprintf(info.isa, sizeof(info.isa), "%s", flex_isa_name(flex_isa));
+    (void)snprintf(info.isa, sizeof(info.isa), "%s", flex_isa_name());
     info.memory = total_memory();
     info.units = flex_thread_count();
     memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));

@@ -76,6 +76,7 @@ static void make_batch(const burn_call *call, batch *p)
         .c = z->data,
     };
     flex_gemm *g = &p->g;
+    g->rows = y->rank == 2 && g->k > 0 ? flex_numel(x) / g->k : g->m;
     p->rank = z->rank > 1 ? z->rank - 2u : 0;
     for (uint32_t i = 0; i < p->rank; i++) {
         p->dims[i] = z->dims[i];

@@ -3,8 +3,8 @@
  * gemm.h - the f32 matrix product as a service to the kernel files: matmul, convolution, attention.
  *
  * Owns the description of a product, C = init + A * B, and the promise that its bits depend on
- * m, n, k and the values only: not on threads, placement or strides. Memory comes from the caller
- * (flex_gemm_bytes), usually the call's workspace. C's columns are dense, in segments.
+ * rows, n, k and the values only: not on threads, placement or strides. Memory comes from the
+ * caller (flex_gemm_bytes), usually the call's workspace. C's columns are dense, in segments.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_H
 #define BURN_PLUGINS_FLEX_GEMM_H
@@ -54,6 +54,9 @@ typedef struct flex_gemm {
     int64_t row0;  /* added to the rows that it is told */
     int64_t at0;   /* where C begins in the whole result */
     int passes;    /* C need not be kept: what the epilogue is handed may be all there is */
+    /* All rows that are multiplied with this B, however calls cut them; with n and k it decides
+     * whether numbers may be split into parts. 0: they may not. */
+    int64_t rows;
 } flex_gemm;
 
 /* The table for this process's ISA. Inline: a small product asks for it more than once. */

@@ -131,26 +131,6 @@ static void direct_rows(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0, 
     }
 }
 
-/* Rows i .. i+rows of A, k0 .. k0+kc, laid along k: dst[r * kc + k]. */
-static void turn_rows(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, int64_t kc,
-                      float *dst)
-{
-    const float *a = g->a + i * g->ars + k0 * g->acs;
-    if (g->ars == 1) {
-        const float *column[FLEX_GEMM_KC];
-        for (int64_t k = 0; k < kc; k++) {
-            column[k] = a + k * g->acs;
-        }
-        flex_gemm_table()->pack_rows(dst, kc, column, kc, rows);
-        return;
-    }
-    for (int64_t k = 0; k < kc; k++) {
-        for (int64_t r = 0; r < rows; r++) {
-            dst[r * kc + k] = a[r * g->ars + k * g->acs];
-        }
-    }
-}
-
 /*
  * They do not: each panel of A is laid so first. It serves all columns when B is read in place;
  * else each panel of B, which costs more, serves all rows.
@@ -173,7 +153,7 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
         int64_t rows = flex_min(mr, g->m - i);
         int64_t n = flex_min(nr, j1 - j);
         if (!rows_first || step % inner == 0) {
-            turn_rows(g, i, rows, k0, kc, turned);
+            flex_gemm_turn_a(g, i, rows, k0, kc, turned);
         }
         if (rows_first || step % inner == 0) {
             direct_b(g, kernels, &t, j, n, k0, panel);

@@ -5,9 +5,9 @@
  * Blocked: tasks take chunks of columns (or of rows and columns) for all of k, pack FLEX_GEMM_KC
  * rows of B at a time, which then stay in the second cache, and run the tiles; A is read where it
  * lies if its rows are dense, and packed a row of tiles at a time if not. Only where A's next rows
- * begin is asked for ahead: more costs more than it saves (bench/README.md). Not: the direct way,
- * for products whose packing would cost more than it saves (gemm_direct.c), and what both share
- * (gemm_tile.c).
+ * begin is asked for ahead: more costs more than it saves (bench/README.md). Not: the split way, on
+ * a matrix unit (gemm_split.c), the direct way, for products whose packing would cost more than it
+ * saves (gemm_direct.c), and what all share (gemm_tile.c).
  * Rules: both ways sum k in the same blocks and use kernels with equal bits; a slot of memory is
  * one thread's. To tune: the constants below. To add a way: its own file behind gemm_parts.h.
  */
@@ -101,6 +101,9 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
 
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads)
 {
+    if (flex_gemm_is_split(g)) {
+        return flex_gemm_split_bytes(g, threads);
+    }
     uint64_t apart = flex_gemm_direct_bytes(g, threads);
     if (flex_gemm_is_direct(g)) {
         return apart;
@@ -312,6 +315,10 @@ void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads)
     if (g->m <= 0 || g->n <= 0) {
         return;
     }
+    if (flex_gemm_is_split(g)) {
+        flex_gemm_split(g, memory, threads);
+        return;
+    }
     if (flex_gemm_is_direct(g)) {
         flex_gemm_direct(g, memory, threads);
         return;
@@ -323,11 +330,17 @@ void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads)
 
 int flex_gemm_keeps_c(const flex_gemm *g)
 {
+    if (flex_gemm_is_split(g)) {
+        return flex_gemm_split_keeps_c(g);
+    }
     return flex_gemm_is_direct(g) || flex_gemm_block_length(g->k) < g->k;
 }
 
 int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads)
 {
+    if (flex_gemm_is_split(g)) {
+        return flex_gemm_split_columns(g);
+    }
     if (flex_gemm_is_direct(g)) {
         return flex_gemm_direct_columns(g, threads);
     }

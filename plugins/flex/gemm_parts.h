@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * gemm_parts.h - between the files of the f32 matrix product: gemm_driver.c, gemm_direct.c and
- * gemm_tile.c. Kernel files include gemm.h instead.
+ * gemm_parts.h - between the files of the f32 matrix product: gemm_driver.c, gemm_direct.c,
+ * gemm_split.c and gemm_tile.c. Kernel files include gemm.h instead.
  *
- * Owns what both ways of computing a product share (one panel, one tile, one block of C) and how
- * the driver reaches the direct way. Rules: nothing here has state, any thread may call; memory is
- * the caller's. To add a way: four functions like those of the direct one.
+ * Owns what the ways of computing a product share (one panel, one tile, one block of C) and how
+ * the driver reaches the direct and the split way. Rules: nothing here has state, any thread may
+ * call; memory is the caller's. To add a way: functions like those of the direct one.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_PARTS_H
 #define BURN_PLUGINS_FLEX_GEMM_PARTS_H
@@ -20,6 +20,10 @@ int64_t flex_gemm_block_length(int64_t k);
 /* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
 void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t i0,
                       int64_t rows, int64_t k0, int64_t kc, float *dst);
+
+/* Rows i .. i+rows of A, k0 .. k0+kc (FLEX_GEMM_KC at most), laid along k: dst[r * kc + k]. */
+void flex_gemm_turn_a(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, int64_t kc,
+                      float *dst);
 
 /* Packs B columns j0 .. j0+n (at most ld), k0 .. k0+kc, into dst[kc][ld]; ld is nr for pack_b. */
 void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t j0, int64_t n,
@@ -85,5 +89,20 @@ void flex_gemm_direct(const flex_gemm *g, void *memory, uint32_t threads);
 
 /* Columns of the blocks that it hands to an epilogue: see flex_gemm_block_columns. */
 int64_t flex_gemm_direct_columns(const flex_gemm *g, uint32_t threads);
+
+/* gemm_split.c */
+
+/* Does the product go the split way? It comes before the others, and depends on sizes alone. */
+int flex_gemm_is_split(const flex_gemm *g);
+
+/* Bytes of memory for that. */
+uint64_t flex_gemm_split_bytes(const flex_gemm *g, uint32_t threads);
+
+/* Computes it. */
+void flex_gemm_split(const flex_gemm *g, void *memory, uint32_t threads);
+
+/* Columns of the blocks that it hands to an epilogue, and does it write C before that? */
+int64_t flex_gemm_split_columns(const flex_gemm *g);
+int flex_gemm_split_keeps_c(const flex_gemm *g);
 
 #endif /* BURN_PLUGINS_FLEX_GEMM_PARTS_H */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * gemm_tile.c - what both ways of the f32 matrix product do with one panel, one tile, one block.
+ * gemm_tile.c - what the ways of the f32 matrix product do with one panel, one tile, one block.
  *
  * Owns how k is cut, packing of panels, where a column of C lies, one tile of any size, and handing
  * a finished block on. Not: which panels and tiles, in which order and on which thread
- * (gemm_direct.c, gemm_driver.c); loops over elements (gemm_kernel_tmpl.c). Rules: no state and no
- * memory but the caller's, so any thread may call; tiles that kernels cannot do alone go through a
- * scratch tile, as do those whose columns lie apart; C is never read before it is written. To add a
- * layout that packs fast: a packer in flex_gemm_kernels and its case in the two pack functions.
+ * (gemm_direct.c, gemm_driver.c, gemm_split.c); loops over elements (gemm_kernel_tmpl.c). Rules: no
+ * state and no memory but the caller's, so any thread may call; tiles that kernels cannot do alone
+ * go through a scratch tile, as do those whose columns lie apart; C is never read before it is
+ * written. To add a layout that packs fast: a packer in flex_gemm_kernels and its case in the two
+ * pack functions.
  */
 #include "gemm_parts.h"
 #include "nn.h"
@@ -44,6 +45,25 @@ void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int6
             }
         }
         done += n;
+    }
+}
+
+void flex_gemm_turn_a(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, int64_t kc,
+                      float *dst)
+{
+    const float *a = g->a + i * g->ars + k0 * g->acs;
+    if (g->ars == 1) {
+        const float *column[FLEX_GEMM_KC];
+        for (int64_t k = 0; k < kc; k++) {
+            column[k] = a + k * g->acs;
+        }
+        flex_gemm_table()->pack_rows(dst, kc, column, kc, rows);
+        return;
+    }
+    for (int64_t k = 0; k < kc; k++) {
+        for (int64_t r = 0; r < rows; r++) {
+            dst[r * kc + k] = a[r * g->ars + k * g->acs];
+        }
     }
 }
 

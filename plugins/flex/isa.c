@@ -3,7 +3,8 @@
  * isa.c - finds the vector instructions that both the CPU and the operating system support.
  *
  * On x86-64 CPUID says what the CPU has, XGETBV what the system saves on a thread switch; both are
- * asked directly, so no file or environment variable can make the answer wrong. On 64-bit ARM every
+ * asked directly, so no file or environment variable can make the answer wrong. The matrix unit's
+ * registers are large, and Linux saves them only for a process that asked. On 64-bit ARM every
  * CPU has NEON with fused multiply-adds, so there is one level. The lowest level of each
  * architecture may be called `baseline`, whatever it has. To add a level: extend the enum in isa.h,
  * `names`, and `detect`.
@@ -17,20 +18,28 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(FLEX_HAS_AMX)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 flex_isa_level flex_isa = FLEX_ISA_BASELINE;
+int flex_isa_has_amx = 0;
 
 #if defined(__aarch64__)
 static const char *const names[] = {"neon"};
 #define NAMES_TEXT "neon, or baseline, which is the same here"
 #else
-static const char *const names[] = {"baseline", "avx2", "avx512"};
-#define NAMES_TEXT "baseline, avx2 or avx512"
+static const char *const names[] = {"baseline", "avx2", "avx512", "amx"};
+#define NAMES_TEXT "baseline, avx2, avx512 or amx"
 #endif
 
-const char *flex_isa_name(flex_isa_level level)
+/* What `names` has beyond the levels of vectors. */
+enum { LEVEL_AMX = FLEX_ISA_AVX512 + 1 };
+
+const char *flex_isa_name(void)
 {
-    return names[level];
+    return names[flex_isa_has_amx ? (int)LEVEL_AMX : (int)flex_isa];
 }
 
 #if defined(__x86_64__) && defined(FLEX_HAS_X86_KERNELS)
@@ -43,7 +52,35 @@ static uint64_t read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-static flex_isa_level detect(void)
+#if defined(FLEX_HAS_AMX)
+/* The CPU has tiles and multiplies bf16 in them, the system saves both parts of their state, and
+ * it lets this process use them: children of a fork and new threads may, then, too. */
+static int may_use_amx(void)
+{
+    enum { BF16_TILES = 1u << 22, TILES = 1u << 24, BF16_VECTORS = 1u << 5 };
+    enum { TILE_STATE = 3u << 17, REQUEST = 0x1023, TILE_DATA = 18 };
+    uint32_t a = 0;
+    uint32_t b = 0;
+    uint32_t c = 0;
+    uint32_t d = 0;
+    const uint32_t wanted = BF16_TILES | TILES;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & wanted) != wanted) {
+        return 0;
+    }
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & BF16_VECTORS) == 0) {
+        return 0;
+    }
+    return (read_xcr0() & TILE_STATE) == TILE_STATE &&
+           syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
+#else
+static int may_use_amx(void)
+{
+    return 0;
+}
+#endif
+
+static int detect(void)
 {
     enum { FMA = 1u << 12, OSXSAVE = 1u << 27, AVX = 1u << 28, F16C = 1u << 29 };
     enum { AVX2 = 1u << 5, F = 1u << 16, DQ = 1u << 17, BW = 1u << 30 };
@@ -66,22 +103,28 @@ static flex_isa_level detect(void)
     if ((b & wide) != wide || (read_xcr0() & 0xe6) != 0xe6) {
         return FLEX_ISA_AVX2;
     }
-    return FLEX_ISA_AVX512;
+    return may_use_amx() ? (int)LEVEL_AMX : (int)FLEX_ISA_AVX512;
 }
 
 #else
 
-static flex_isa_level detect(void)
+static int detect(void)
 {
     return FLEX_ISA_BASELINE;
 }
 
 #endif
 
+static void use(int level)
+{
+    flex_isa_has_amx = level == LEVEL_AMX;
+    flex_isa = level > FLEX_ISA_AVX512 ? FLEX_ISA_AVX512 : (flex_isa_level)level;
+}
+
 int32_t flex_isa_init(const char *wanted, burn_err *err)
 {
-    flex_isa_level found = detect();
-    flex_isa = found;
+    int found = detect();
+    use(found);
     if (wanted == NULL) {
         return BURN_OK;
     }
@@ -90,12 +133,12 @@ int32_t flex_isa_init(const char *wanted, burn_err *err)
         if (strcmp(wanted, names[i]) != 0 && !lowest) {
             continue;
         }
-        if (i > (uint32_t)found) {
+        if ((int)i > found) {
             return flex_fail(err, BURN_E_UNSUPPORTED,
                              "flex: BURN_FLEX_ISA=%s, but this CPU has only %s; unset it", wanted,
                              names[found]);
         }
-        flex_isa = (flex_isa_level)i;
+        use((int)i);
         return BURN_OK;
     }
     return flex_fail(err, BURN_E_INVALID,

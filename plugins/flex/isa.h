@@ -19,10 +19,13 @@ typedef enum flex_isa_level {
 /* The level in use; constant after flex_isa_init. */
 extern flex_isa_level flex_isa;
 
-/* Finds the level; `wanted` ("baseline", "avx2", "avx512" or NULL) may lower it. [init] */
+/* Besides AVX-512: a matrix unit for bf16 (AMX), which the system lets this process use. */
+extern int flex_isa_has_amx;
+
+/* Finds the level; `wanted` ("baseline", "avx2", "avx512", "amx" or NULL) may lower it. [init] */
 int32_t flex_isa_init(const char *wanted, burn_err *err);
 
-/* "avx512" */
-const char *flex_isa_name(flex_isa_level level);
+/* What is in use: "avx512", or "amx" where that is, too. */
+const char *flex_isa_name(void);
 
 #endif /* BURN_PLUGINS_FLEX_ISA_H */

@@ -37,6 +37,7 @@ static void translate(const burn_flex_gemm *from, product *p)
     g->m = from->m;
     g->n = from->n;
     g->k = from->k;
+    g->rows = from->m;
     g->a = from->a;
     g->ars = from->a_row;
     g->acs = from->a_col;
@@ -127,7 +128,7 @@ void flex_service_init(void)
     table.service.contract_oldest = BURN_FLEX_KERNEL_CONTRACT;
     table.isa = isa_of_level[flex_isa];
     table.vector_bytes = bytes_of_level[flex_isa];
-    table.isa_name = flex_isa_name(flex_isa);
+    table.isa_name = flex_isa_name();
     table.thread_count = thread_count;
     table.parallel_for = parallel_for;
     table.gemm_f32_bytes = gemm_f32_bytes;
