@@ -4,10 +4,10 @@
  * parts, and tiles of sums over them.
  *
  * Owns the layout of a strip and what a strip knows of its numbers. A number x is p0 + p1 + p2,
- * each the bf16 nearest to what is left, and nothing is left (24 bits are 3 times 8) if x is
- * normal and not too small. A product keeps p0 q0, p0 q1, p1 q0, p1 q1, p0 q2, p2 q0: what it leaves out is at
- * most 2^-24 (1 + 2^-10) of it, no more than rounding it to f32 might change it. Sums are in f32.
- * To add hardware that multiplies bf16 so: a table like flex_split_amx.
+ * each the bf16 nearest to what is left, and nothing is left (24 bits are 3 times 8) if x is normal
+ * and not too small. A product keeps p0 q0, p0 q1, p1 q0, p1 q1, p0 q2 and p2 q0: what it leaves
+ * out is at most 2^-24 (1 + 2^-10) of it, no more than rounding it to f32 might change it. Sums are
+ * in f32. To add hardware that multiplies bf16 so: a table like flex_split_amx.
  */
 #ifndef BURN_PLUGINS_FLEX_GEMM_SPLIT_H
 #define BURN_PLUGINS_FLEX_GEMM_SPLIT_H
