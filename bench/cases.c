@@ -25,6 +25,7 @@ static const struct bench_case CASES[] = {
     {"erf", bench_erf_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"exp", bench_exp_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"ext_call", bench_ext_call_setup, bench_ext_call_run, bench_fused_teardown, UNREAD},
+    {"ext_product", bench_product_setup, bench_ext_call_run, bench_fused_teardown, UNREAD},
     {"fused_add_norm", bench_add_norm_setup, bench_fused_run, bench_fused_teardown, UNREAD},
     {"fused_add_norm_parts", bench_add_norm_parts_setup, bench_fused_run, bench_fused_teardown,
      UNREAD},

@@ -105,6 +105,7 @@ int32_t bench_ext_call_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_ext_call_run(int64_t n, burn_err *err);
 int32_t bench_swiglu_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_swiglu_parts_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_product_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_add_norm_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_add_norm_parts_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_matmul_relu_setup(burn_device *device, int64_t arg, burn_err *err);

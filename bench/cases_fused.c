@@ -74,8 +74,14 @@ int32_t bench_fused_run(int64_t n, burn_err *err)
 
 int32_t bench_ext_call_setup(burn_device *on, int64_t arg, burn_err *err)
 {
-    added_id = burn_op_id_from_name("bench_add.add");
-    return make(on, 1, &arg, "bench_add", NULL, err);
+    added_id = burn_op_id_from_name("bench_ops.add");
+    return make(on, 1, &arg, "bench_ops", NULL, err);
+}
+
+int32_t bench_product_setup(burn_device *on, int64_t arg, burn_err *err)
+{
+    added_id = burn_op_id_from_name("bench_ops.product");
+    return make(on, 2, (int64_t[]){arg, arg}, "bench_ops", NULL, err);
 }
 
 /* As bench_add_run does it, by id. */

@@ -266,7 +266,7 @@ static void add_round(struct bench_setup *setup, const struct bench_row *row,
         } else if (row->peer == BENCH_SLEEF) {
             samples->peer[i] = bench_sleef(row->case_name, row->arg, setup->seconds);
         } else if (row->peer == BENCH_OPENBLAS) {
-            samples->peer[i] = bench_openblas(row->arg, setup->seconds);
+            samples->peer[i] = row->per * bench_openblas(row->arg, setup->seconds);
         } else if (peer != NULL) {
             samples->peer[i] = time_round(peer, setup->seconds, note, note_size);
         }

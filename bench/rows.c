@@ -30,6 +30,10 @@
 #define SMALL(name, n) \
     {name, "sgemm", NULL, n, 1, 2.0 * n * n * n, 0, "1", 1, BENCH_GFLOPS, BENCH_OPENBLAS, \
      BENCH_LIMIT_PEAK, 0, 0, NULL, NULL}
+/* 64 products in one call (bench_ops). */
+#define SMALL_KERNEL(name, n) \
+    {name, "ext_product", NULL, n, 64, 128.0 * n * n * n, 0, "1", 1, BENCH_GFLOPS, \
+     BENCH_OPENBLAS, BENCH_LIMIT_PEAK, 0, 0, NULL, NULL}
 #define MEM(name, case_name, peer, traffic, level, threads) \
     {"mem." name, case_name, peer, 0, 1, 0, 0, "1", threads, BENCH_GBS, BENCH_TORCH, \
      BENCH_LIMIT_BANDWIDTH, traffic, level, NULL, NULL}
@@ -137,6 +141,14 @@ static const struct bench_row ROWS[] = {
     SMALL("sgemm.small.32", 32),
     SMALL("sgemm.small.48", 48),
     SMALL("sgemm.small.64", 64),
+    SGEMM("sgemm.small.16.torch", 16, 1),
+    SGEMM("sgemm.small.32.torch", 32, 1),
+    SGEMM("sgemm.small.48.torch", 48, 1),
+    SGEMM("sgemm.small.64.torch", 64, 1),
+    SMALL_KERNEL("sgemm.small.16.kernel", 16),
+    SMALL_KERNEL("sgemm.small.32.kernel", 32),
+    SMALL_KERNEL("sgemm.small.48.kernel", 48),
+    SMALL_KERNEL("sgemm.small.64.kernel", 64),
     MEM_LEVELS("add", "add", "add_out", BENCH_READ_READ_WRITE),
     MEM_LEVELS("mul", "mul", NULL, BENCH_READ_READ_WRITE),
     MEM_LEVELS("relu", "relu", NULL, BENCH_READ_WRITE),

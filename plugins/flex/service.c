@@ -61,6 +61,20 @@ static int is_sound(const burn_flex_gemm *g)
     return g != NULL && BURN_HAS(g, burn_flex_gemm, user) && g->m >= 0 && g->n >= 0 && g->k >= 0;
 }
 
+/* A plain product of three small dense matrices, which describing anew costs dear. */
+static int is_small(const burn_flex_gemm *g)
+{
+    return g->bias == NULL && g->epilogue == NULL && g->a_col == 1 && g->b_col == 1 &&
+           g->a_row == g->k && g->b_row == g->n && g->c_row == g->n &&
+           flex_gemm_is_small(g->m, g->n, g->k);
+}
+
+static void run_small(const burn_flex_gemm *g)
+{
+    const flex_gemm_dense p = {.m = g->m, .n = g->n, .k = g->k, .a = g->a, .b = g->b, .c = g->c};
+    flex_gemm_small(&p);
+}
+
 static uint64_t BURN_CALL gemm_f32_bytes(const burn_flex_gemm *g)
 {
     if (!is_sound(g)) {
@@ -80,6 +94,10 @@ static int32_t BURN_CALL gemm_f32(const burn_flex_gemm *g, void *workspace,
                          "(m %lld, n %lld, k %lld)",
                          g != NULL ? (long long)g->m : -1, g != NULL ? (long long)g->n : -1,
                          g != NULL ? (long long)g->k : -1);
+    }
+    if (is_small(g)) {
+        run_small(g);
+        return BURN_OK;
     }
     product p;
     translate(g, &p);

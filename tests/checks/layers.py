@@ -9,7 +9,7 @@ from check_lib import Problem, is_c, line_of, run, strip_c
 # layer -> layers that it may include, besides itself. The first matching prefix gives the layer.
 PREFIXES = [
     ("abi/", "abi"), ("loader/", "loader"), ("train/", "train"), ("cli/", "cli"),
-    ("examples/", "examples"), ("bench/bench_add/", "extensions/bench_add"), ("bench/", "bench"),
+    ("examples/", "examples"), ("bench/bench_ops/", "extensions/bench_ops"), ("bench/", "bench"),
     ("tests/", "tests"),
     ("sdk/burn_sdk/", "sdk"), ("sdk/conformance/", "conformance"),
 ]

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * bench_add.c - an extension with one op, "bench_add.add", which computes what add computes.
+ * add.c - "bench_ops.add", which computes what add computes.
  *
- * So that the row ext.call.64 shows what a call through an extension costs, and nothing else. Not
- * installed. Its kernel is a loop on dense f32, vectors of 16 where the CPU has them.
+ * So that the row ext.call.64 shows what a call through an extension costs, and nothing else. Its
+ * kernel is a loop on dense f32, vectors of 16 where the CPU has them.
  */
-#include <burn_sdk/op.h>
-#include <burn_sdk/slots.h>
-
-static const burn_host *host;
-static burn_op_def ops[1];
-static burn_plugin plugin;
+#include "bench_ops.h"
 
 static int32_t vjp(const burn_builder *b, const burn_vjp *a)
 {
@@ -103,8 +98,8 @@ static const burn_role roles[] = {
     BURN_ROLE_LIKE("z", 0, 0, F32),
 };
 
-static const burn_op_def add = {
-    .name = "bench_add.add",
+const burn_op_def bench_ops_add = {
+    .name = "bench_ops.add",
     .n_in = 2,
     .n_out = 1,
     .roles = roles,
@@ -117,28 +112,12 @@ static const burn_op_def add = {
     .summary = "x + y, to measure what a call through an extension costs",
 };
 
-const burn_plugin *BURN_CALL burn_plugin_query(uint32_t host_oldest, uint32_t host_newest,
-                                               const burn_host *given, burn_err *err)
+burn_row bench_ops_rows_add[1] = {
+    BURN_ROW(0, "bench_ops.add", BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS, slots, launch)};
+
+void bench_ops_pick_loop(void)
 {
-    static const burn_magic magic = BURN_MAGIC_INIT;
-    static burn_row rows[] = {
-        BURN_ROW(0, "bench_add.add", BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS, slots, launch)};
-    static burn_row_set sets[] = {BURN_ROW_SET("flex", rows)};
 #if defined(__x86_64__)
     add_loop = __builtin_cpu_supports("avx512f") ? add_wide : add_plain;
 #endif
-    ops[0] = add;
-    burn_op_finish(&ops[0]);
-    rows[0].op = ops[0].id;
-    BURN_INIT(&plugin, burn_plugin);
-    plugin.magic = magic;
-    plugin.id = "bench_add";
-    plugin.version = BURN_VERSION;
-    plugin.ops = ops;
-    plugin.n_ops = 1;
-    plugin.op_stride = (uint32_t)sizeof(burn_op_def);
-    plugin.row_sets = sets;
-    plugin.n_row_sets = 1;
-    plugin.row_set_stride = (uint32_t)sizeof(burn_row_set);
-    return burn_plugin_answer(host_oldest, host_newest, given, &host, &plugin, err);
 }
