@@ -11,6 +11,8 @@
  * pack functions.
  */
 #include "gemm_parts.h"
+
+#include "copy_nd.h"
 #include "nn.h"
 
 #include <string.h>
@@ -53,11 +55,7 @@ void flex_gemm_turn_a(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, i
 {
     const float *a = g->a + i * g->ars + k0 * g->acs;
     if (g->ars == 1) {
-        const float *column[FLEX_GEMM_KC];
-        for (int64_t k = 0; k < kc; k++) {
-            column[k] = a + k * g->acs;
-        }
-        flex_gemm_table()->pack_rows(dst, kc, column, kc, rows);
+        flex_transpose(sizeof(float), dst, kc, a, g->acs, rows, kc);
         return;
     }
     for (int64_t k = 0; k < kc; k++) {
@@ -78,11 +76,10 @@ void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int6
     if (g->bcs == 1) {
         kernels->pack_copy(dst, ld, src, g->brs, n, kc);
     } else if (g->brs == 1) {
-        const float *column[FLEX_NR_MAX];
-        for (int64_t j = 0; j < n; j++) {
-            column[j] = src + j * g->bcs;
+        flex_transpose(sizeof(float), dst, ld, src, g->bcs, kc, n);
+        for (int64_t k = 0; n < ld && k < kc; k++) {
+            memset(dst + k * ld + n, 0, (size_t)(ld - n) * sizeof(float));
         }
-        kernels->pack_rows(dst, ld, column, n, kc);
     } else {
         for (int64_t k = 0; k < kc; k++) {
             for (int64_t j = 0; j < ld; j++) {
