@@ -41,6 +41,9 @@ typedef struct burn_row_info {
     const burn_slot *slots;
     const char *name;
     uint64_t n_guarded; /* launches under BURN_CHECK=bounds; others are not counted */
+    /* What its check said when it answered BURN_E_STATE (row.h); NULL: it never did. Lives as long
+     * as the process. */
+    const char *why_off;
 } burn_row_info;
 
 /* Describes row i of an op on a device. BURN_E_NOT_FOUND behind the last, and when there is no such

@@ -92,7 +92,11 @@ typedef struct burn_row {
     uint32_t guard_stride;
     uint32_t zero;
     uint64_t key_facts; /* extra facts that the prepared state depends on: BURN_FACT_* */
-    /* Pure and optional; sees only what is in the key and says in call->err why not. [any] */
+    /*
+     * Pure and optional; sees only what is in the key and says in call->err why not. BURN_E_STATE:
+     * no call can go to the row in this process, since nobody asked for it or the machine lacks
+     * what it needs; nobody then misses it. Other codes: this call cannot. [any]
+     */
     int32_t(BURN_CALL *check)(const burn_call *call);
     /* Once per key: state, workspace, in-place mask. Optional. [any] */
     int32_t(BURN_CALL *prepare)(const burn_call *call, burn_prepared *out);

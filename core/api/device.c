@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "exec/check.h"
-#include "exec/check_bounds.h"
 #include "exec/device.h"
 #include "exec/explain.h"
 #include "exec/extension.h"
 #include "exec/plan_file.h"
+#include "exec/row_notes.h"
 #include "exec/rows.h"
 #include "exec/stream.h"
 #include "exec/support.h"
@@ -291,7 +291,8 @@ int32_t burn_op_row_describe(burn_device *device, uint64_t id, uint32_t i, burn_
     info.slot_stride = row->slot_stride;
     info.slots = row->slots;
     info.name = row->name;
-    info.n_guarded = burni_bounds_count(row);
+    info.n_guarded = burni_row_counted(row);
+    info.why_off = burni_row_off(row);
     uint32_t size = out->struct_size;
     memset(out, 0, size);
     memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));

@@ -19,6 +19,7 @@
 #include "exec/check_private.h"
 #include "exec/match.h"
 #include "exec/origin.h"
+#include "exec/row_notes.h"
 #include "ops/rules.h"
 
 #include <inttypes.h>
@@ -71,15 +72,6 @@ struct burni_bounds {
     moved moved[];
 };
 
-/* Launches of rows: places in a table, found by the address. What finds none is not counted. */
-enum { COUNTED_ROWS = 2048, PROBES = 64 };
-
-typedef struct counted {
-    _Atomic uintptr_t row;
-    _Atomic uint64_t n;
-} counted;
-
-static counted counted_rows[COUNTED_ROWS];
 static _Atomic uint32_t is_on;
 
 /* ---- the switch ------------------------------------------------------------------------------ */
@@ -106,39 +98,6 @@ void burni_bounds_set(burni_thread *thread, int on)
 void burni_bounds_stream(burni_stream *stream)
 {
     guard(stream, atomic_load(&is_on) != 0);
-}
-
-/* ---- which rows ------------------------------------------------------------------------------ */
-
-/* The place of a row, which it takes where it has none; NULL: there is none, or no room. */
-static counted *count_of(const burn_row *row, int take)
-{
-    uintptr_t key = (uintptr_t)row;
-    for (uint32_t i = 0; i < PROBES; i++) {
-        counted *c = &counted_rows[((key >> 4) + i) % COUNTED_ROWS];
-        uintptr_t found = atomic_load(&c->row);
-        if (found == 0 && take && atomic_compare_exchange_strong(&c->row, &found, key)) {
-            found = key;
-        }
-        if (found == key || found == 0) {
-            return found == key ? c : NULL;
-        }
-    }
-    return NULL;
-}
-
-uint64_t burni_bounds_count(const burn_row *row)
-{
-    counted *c = count_of(row, 0);
-    return c != NULL ? atomic_load(&c->n) : 0;
-}
-
-static void count_launch(const burni_launch *launch)
-{
-    counted *c = count_of(launch->resolved->row, 1);
-    if (c != NULL) {
-        atomic_fetch_add(&c->n, 1);
-    }
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -558,7 +517,7 @@ int32_t burni_bounds_after(burni_bounds *b, int32_t rc, burn_err *err)
     }
     if (rc == BURN_OK) {
         burni_check_add(BURNI_GUARDED, 1);
-        count_launch(b->launch);
+        burni_row_count(b->launch->resolved->row);
         look(b, after);
         rc = give_outputs(b, after, err);
     }

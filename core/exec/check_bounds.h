@@ -22,9 +22,6 @@ void burni_bounds_set(burni_thread *thread, int on);
 /* A thread has opened the stream. */
 void burni_bounds_stream(burni_stream *stream);
 
-/* How often a row was launched within guards, in this process. */
-uint64_t burni_bounds_count(const burn_row *row);
-
 /*
  * Before `n` launches that their row's kernel makes at once: points the operands, which are bound,
  * the fault words (one for each launch, some absent) and the workspace (or NULL) at guarded copies.

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "exec/match.h"
+#include "exec/row_notes.h"
 #include "exec/rows.h"
 #include "exec/tuner.h"
 #include "loader/lent.h"
@@ -129,6 +130,17 @@ static int32_t prepare_row(const burn_row *row, burn_call *probe, burni_sink *si
     return rc;
 }
 
+static int32_t check_row(const burn_row *row, const burn_call *probe, burni_sink *sink,
+                         burn_err *err)
+{
+    burn_err said = BURN_ERR_INIT;
+    int32_t rc = burni_sink_end(sink, row->name, "check", row->check(probe), &said);
+    if (rc == BURN_E_STATE) {
+        burni_row_note_off(row, said.text);
+    }
+    return rc == BURN_OK ? BURN_OK : burni_fail(err, rc, "%s", said.text);
+}
+
 int32_t burni_accept_row(const burn_row *row, const burn_call *call, burn_prepared *out,
                          burn_err *err)
 {
@@ -137,10 +149,7 @@ int32_t burni_accept_row(const burn_row *row, const burn_call *call, burn_prepar
     burn_call probe = *call;
     burni_sink_begin(&sink);
     probe.err = &sink.err;
-    int32_t rc = BURN_OK;
-    if (row->check != NULL) {
-        rc = burni_sink_end(&sink, row->name, "check", row->check(&probe), err);
-    }
+    int32_t rc = row->check != NULL ? check_row(row, &probe, &sink, err) : BURN_OK;
     if (rc == BURN_OK) {
         rc = prepare_row(row, &probe, &sink, &prepared, err);
     }

@@ -68,7 +68,7 @@ int32_t flex_blas_there(burn_err *err)
 {
     (void)pthread_once(&once, open_library);
     if (sgemm == NULL) {
-        return flex_fail(err, BURN_E_UNSUPPORTED,
+        return flex_fail(err, BURN_E_STATE,
                          "matmul: libopenblas.so.0 cannot be opened or lacks cblas_sgemm");
     }
     return BURN_OK;
@@ -78,8 +78,8 @@ int32_t flex_blas_usable(burn_err *err)
 {
     (void)pthread_once(&option_once, read_option);
     if (!wanted) {
-        return flex_fail(err, BURN_E_UNSUPPORTED,
-                         "matmul: OpenBLAS is not asked for; set FLEX_GEMM to openblas");
+        return flex_fail(err, BURN_E_STATE,
+                         "matmul: OpenBLAS is not asked for; set BURN_FLEX_GEMM=openblas");
     }
     return flex_blas_there(err);
 }

@@ -13,7 +13,7 @@
 
 #include <burn/status.h>
 
-/* BURN_OK when asked for and usable; else BURN_E_UNSUPPORTED, with the reason in err. [any] */
+/* BURN_OK when asked for and usable; else BURN_E_STATE, with the reason in err. [any] */
 int32_t flex_blas_usable(burn_err *err);
 /* The same, whether it was asked for or not. [any] */
 int32_t flex_blas_there(burn_err *err);

@@ -4,9 +4,10 @@
  *
  * A claim is a line: `op dtype native|decomposed|view`, `op row NAME ...` with what the row says of
  * itself, and `op slot NAME k ...` for each of its operands. A native (op, dtype) must have been
- * tried by a forward check, and each row must have been launched. A stored list (--claims) is
- * compared line by line, so that a kernel that silently got lost, takes less than it did, or is
- * new, shows as a difference; the list is written with --write-claims.
+ * tried by a forward check, and each row must have been launched, or its check must have said that
+ * the row is switched off in this process (BURN_E_STATE): a skip, with what was said. A stored list
+ * (--claims) is compared line by line, so that a kernel that silently got lost, takes less than it
+ * did, or is new, shows as a difference; the list is written with --write-claims.
  */
 #include "conformance.h"
 
@@ -293,7 +294,7 @@ static void check_dtypes(conf_report *report, burn_device *device, conf_case *c)
 }
 
 void conf_check_claims_tried(conf_report *report, burn_device *device, const burn_op_def *def,
-                             int smoke, const char *const *without, uint32_t n_without)
+                             int smoke)
 {
     static conf_case c; /* large */
     burn_row_info row;
@@ -303,26 +304,16 @@ void conf_check_claims_tried(conf_report *report, burn_device *device, const bur
         check_dtypes(report, device, &c);
     }
     for (uint32_t i = 0; conf_row(device, def, i, &row); i++) {
-        int is_left_out = 0;
-        for (uint32_t k = 0; k < n_without; k++) {
-            is_left_out |= strcmp(without[k], row.name) == 0;
-        }
-        if (is_left_out) {
-            conf_result(report, &c, "claim tried", "", row.n_guarded > 0 ? CONF_FAIL : CONF_SKIP,
-                        "row %s is left out by --without%s", row.name,
-                        row.n_guarded > 0 ? ", but it was launched" : "");
-        } else if (row.n_guarded > 0) {
+        if (row.n_guarded > 0) {
             conf_result(report, &c, "claim tried", "", CONF_PASS, "row %s was launched", row.name);
-        } else if ((row.flags & BURN_ROW_TUNED_ONLY) != 0) {
-            /* Nobody is served by it then: it may need what this machine lacks. */
-            conf_result(report, &c, "claim tried", "", CONF_SKIP,
-                        "row %s, which serves only where it won a race, was never launched: its "
-                        "check took no sample on this machine",
-                        row.name);
+        } else if (row.why_off != NULL) {
+            conf_result(report, &c, "claim tried", "", CONF_SKIP, "row %s is switched off: %s",
+                        row.name, row.why_off);
         } else {
             conf_result(report, &c, "claim tried", "", CONF_FAIL,
                         "row %s was never launched: no sample has operands that its slots, guards "
-                        "and check take; add one, or claim less",
+                        "and check take; add one, claim less, or let its check say (BURN_E_STATE) "
+                        "that the row is switched off in this process",
                         row.name);
         }
     }

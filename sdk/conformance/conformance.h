@@ -265,9 +265,9 @@ void conf_end_bits(FILE *file, uint64_t n_cases);
 /* Runs the program again in other modes and compares those lines. */
 void conf_check_modes(conf_report *report, int argc, char **argv);
 /* Every native dtype of an op must have been tried by a forward check (not in a smoke run, which
- * has one dtype only), and every row of it launched, but for those of `without`, which must not. */
+ * has one dtype only), and every row of it launched, but for those that say that they are off. */
 void conf_check_claims_tried(conf_report *report, burn_device *device, const burn_op_def *def,
-                             int smoke, const char *const *without, uint32_t n_without);
+                             int smoke);
 /* Row i of an op; 0 behind the last. */
 int conf_row(burn_device *device, const burn_op_def *def, uint32_t i, burn_row_info *out);
 /* Compares all claims with a stored list, and writes one; 0 when the file fails. */

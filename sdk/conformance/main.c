@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { MAX_WITHOUT = 16 };
-
 typedef struct options {
     const char *device; /* NULL: BURN_DEVICE, or auto */
     const char *op;
@@ -25,8 +23,6 @@ typedef struct options {
     const char *write_claims;
     const char *row; /* it is preferred, or NULL */
     const char *until; /* enough is tried when this row was launched; NULL: all of it */
-    const char *without[MAX_WITHOUT]; /* rows that are known not to run here */
-    uint32_t n_without;
     const char *bits;
     FILE *bits_file;
     uint64_t seed;
@@ -46,7 +42,7 @@ typedef struct options {
 static const char usage_text[] =
     "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
     "                        [--smoke] [--no-modes] [--unguarded] [--list] [--verbose] [--digest]\n"
-    "                        [--extension ID] [--row NAME] [--without NAME]\n"
+    "                        [--extension ID] [--row NAME]\n"
     "                        [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
@@ -56,8 +52,7 @@ static const char usage_text[] =
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
     "--unguarded: kernels run on their operands, not on guarded copies.\n"
     "--extension loads one and tries its ops only, or the one that --op names. --row: calls that\n"
-    "this row takes go to it, whatever others there are. --without, perhaps several times: that\n"
-    "row is known to take nothing on this machine; it is a failure when it does.\n"
+    "this row takes go to it, whatever others there are.\n"
     "--list: what would run. --claims: compares what the device claims with a list;\n"
     "--write-claims writes one. --digest: one number for the bits of all results.\n";
 
@@ -89,8 +84,6 @@ static int set_value(options *o, const char *name, const char *value)
         o->extension = value;
     } else if (strcmp(name, "--row") == 0) {
         o->row = value;
-    } else if (strcmp(name, "--without") == 0 && o->n_without < MAX_WITHOUT) {
-        o->without[o->n_without++] = value;
     } else if (strcmp(name, "--json") == 0) {
         o->json = value;
     } else if (strcmp(name, "--junit") == 0) {
@@ -400,7 +393,7 @@ static void run_rows(const options *o, conf_report *report, conf_runner *runner,
             run_row(o, report, runner, def, row.name);
         }
     }
-    conf_check_claims_tried(report, device, def, o->smoke, o->without, o->n_without);
+    conf_check_claims_tried(report, device, def, o->smoke);
 }
 
 static void run_op(const options *o, conf_report *report, conf_runner *runner,

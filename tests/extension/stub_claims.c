@@ -2,9 +2,9 @@
 /*
  * stub_claims.c - what is claimed and not kept, and reasons that a decomposition tells.
  *
- * A row that no call reaches, a dtype that no sample has, a decomposition that fails with a text of
- * its own. To add one: a function, a line in the list, and the text that is expected in claims.py
- * or lies.py.
+ * A row that no call reaches (and one that says that it is off), a dtype that no sample has, a
+ * decomposition that fails with a text of its own. To add one: a function, a line in the list, and
+ * the text that is expected in claims.py or lies.py.
  */
 #include "stub.h"
 
@@ -38,6 +38,40 @@ static void claim_unreachable(void)
     burn_row *row = stub_row("flex", stub_op()->id);
     row->launch = launch_add;
     row->check = refuse;
+}
+
+/* The same of a row that serves only where it won a race: it may be missed, too. */
+static void claim_raceless(void)
+{
+    burn_row *row = stub_row("flex", stub_op()->id);
+    row->flags |= BURN_ROW_TUNABLE | BURN_ROW_TUNED_ONLY;
+    row->launch = launch_add;
+    row->check = refuse;
+}
+
+static int32_t switched_off(const burn_call *call)
+{
+    return burn_plugin_fail(call->err, BURN_E_STATE, "nobody set STUB_ON");
+}
+
+/* Nobody expects it to be launched. */
+static void claim_off(void)
+{
+    burn_row *row = stub_row("flex", stub_op()->id);
+    row->launch = launch_add;
+    row->check = switched_off;
+}
+
+/* It would say so, but no call gets as far as its check. */
+static void claim_off_unasked(void)
+{
+    static burn_guard guard = {.operand = 0, .dim = 0, .min = INT64_C(1) << 60};
+    burn_row *row = stub_row("flex", stub_op()->id);
+    row->launch = launch_add;
+    row->check = switched_off;
+    row->guards = &guard;
+    row->n_guards = 1;
+    row->guard_stride = (uint32_t)sizeof(guard);
 }
 
 static int32_t samples_f64(uint32_t i, burn_sample *out)
@@ -101,6 +135,9 @@ static void says_code(void)
 const stub_defect stub_claims_defects[] = {
     STUB_DEFECT(claim_kept),
     STUB_DEFECT(claim_unreachable),
+    STUB_DEFECT(claim_raceless),
+    STUB_DEFECT(claim_off),
+    STUB_DEFECT(claim_off_unasked),
     STUB_DEFECT(claim_untried),
     STUB_DEFECT(says_code),
     STUB_DEFECT(says_value),
