@@ -28,7 +28,8 @@ typedef struct flex_gemm {
     int64_t m;
     int64_t n;
     int64_t k;
-    /* A(i, k) = a[i * ars + (k / aseg) * aseg_stride + (k % aseg) * acs]; aseg 0: one segment. */
+    /* A(i, k) = a[i * ars + (k / aseg) * aseg_stride + (k % aseg) * acs]; aseg 0: one segment, else
+     * acs is 1. */
     const float *a;
     int64_t ars;
     int64_t acs;

@@ -153,7 +153,7 @@ static void direct_turned(const flex_gemm *g, int64_t j0, int64_t j1, int64_t k0
         int64_t rows = flex_min(mr, g->m - i);
         int64_t n = flex_min(nr, j1 - j);
         if (!rows_first || step % inner == 0) {
-            flex_gemm_turn_a(g, i, rows, k0, kc, turned);
+            flex_gemm_turn_a(g, i, rows, k0, kc, turned, kc);
         }
         if (rows_first || step % inner == 0) {
             direct_b(g, kernels, &t, j, n, k0, panel);

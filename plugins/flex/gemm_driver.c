@@ -4,10 +4,10 @@
  *
  * Blocked: tasks take chunks of columns (or of rows and columns) for all of k, pack FLEX_GEMM_KC
  * rows of B at a time, which then stay in the second cache, and run the tiles; A is read where it
- * lies if its rows are dense, and packed a row of tiles at a time if not. Only where A's next rows
- * begin is asked for ahead: more costs more than it saves (bench/README.md). Not: the split way, on
- * a matrix unit (gemm_split.c), the direct way, for products whose packing would cost more than it
- * saves (gemm_direct.c), and what all share (gemm_tile.c).
+ * lies if its rows are dense, and turned some rows of tiles at a time if not. Only where A's next
+ * rows begin is asked for ahead: more costs more than it saves (bench/README.md). Not: the split
+ * way, on a matrix unit (gemm_split.c), the direct way, for products whose packing would cost more
+ * than it saves (gemm_direct.c), and what all share (gemm_tile.c).
  * Rules: both ways sum k in the same blocks and use kernels with equal bits; a slot of memory is
  * one thread's. To tune: the constants below. To add a way: its own file behind gemm_parts.h.
  */
@@ -29,6 +29,8 @@
  * sets of the first cache.
  */
 #define ROW_GAP 16
+/* Rows of A that are turned at a time: whole rows of tiles, and whole lines of what is read. */
+#define TURNED_ROWS 48
 /* Vectors of columns that a task has at least, if it can be. */
 #define LEAST_VECTORS 16
 
@@ -46,9 +48,9 @@ typedef struct plan {
 } plan;
 
 /* A panel of A takes so much of a slot, so that B's begin at a line. */
-static int64_t panel_floats(const flex_gemm_kernels *kernels, int64_t kc)
+static int64_t panel_floats(int64_t kc)
 {
-    return flex_round_up(kernels->mr * (kc + ROW_GAP), 16);
+    return flex_round_up(TURNED_ROWS * (kc + ROW_GAP), 16);
 }
 
 /* Grows with n and k, so that memory for a product serves every smaller one. */
@@ -58,7 +60,7 @@ static int64_t slot_floats(const flex_gemm *g)
     int64_t columns = flex_min(CHUNK_COLUMNS, flex_round_up(g->n > 0 ? g->n : 1, kernels->nr));
     int64_t kc = flex_min(g->k > 0 ? g->k : 1, FLEX_GEMM_KC);
     int64_t floats = flex_min(CHUNK_FLOATS, columns * kc);
-    return flex_round_up(floats + panel_floats(kernels, kc) + FLEX_NR_MAX, 16);
+    return flex_round_up(floats + panel_floats(kc) + FLEX_NR_MAX, 16);
 }
 
 /* A strip of C: one row of tiles. Rows of a multiple of 1 KiB would share sets of the cache. */
@@ -140,30 +142,32 @@ static void copy_rows(const flex_gemm *g, const block *w, int64_t i, int64_t row
 }
 
 /* Where B's panels begin in a slot. */
-static float *slot_b(const plan *p, const block *w, float *slot)
+static float *slot_b(const block *w, float *slot)
 {
-    return slot + panel_floats(p->kernels, w->kc);
+    return slot + panel_floats(w->kc);
 }
 
-/* Rows i .. i+rows of the block as tiles read them. Returns whether they are turned. */
-static int lay_a(const flex_gemm *g, const flex_gemm_kernels *kernels, const block *w, int64_t i,
-                 int64_t rows, float *slot, flex_tile *t)
+/* Rows i .. i+rows of the block as tiles read them. */
+static void lay_a(const flex_gemm *g, const block *w, int64_t i, int64_t rows, float *slot,
+                  flex_tile *t)
 {
     t->a = slot;
+    t->ars = w->kc + ROW_GAP;
     if (g->acs != 1) {
-        flex_gemm_pack_a(g, kernels, i, rows, w->k0, w->kc, slot);
-        t->ars = kernels->mr;
-        return 1;
+        int64_t row = (i - w->i0) % TURNED_ROWS;
+        if (row == 0) {
+            flex_gemm_turn_a(g, i, flex_min(TURNED_ROWS, w->i1 - i), w->k0, w->kc, slot, t->ars);
+        }
+        t->a = slot + row * t->ars;
+        return;
     }
     int64_t segment = g->aseg > 0 ? w->k0 / g->aseg : 0;
     if (g->aseg == 0 || w->k0 + w->kc <= (segment + 1) * g->aseg) {
         t->a = g->a + i * g->ars + segment * (g->aseg_stride - g->aseg) + w->k0;
         t->ars = g->ars;
-        return 0;
+        return;
     }
     copy_rows(g, w, i, rows, slot);
-    t->ars = w->kc + ROW_GAP;
-    return 0;
 }
 
 /*
@@ -185,12 +189,12 @@ static void ask_for_rows(const plan *p, const block *w, int64_t i, const flex_ti
     }
 }
 
-static flex_tile_fn pick_tile(const flex_gemm_kernels *kernels, int turned, int64_t rows, int64_t n)
+static flex_tile_fn pick_tile(const flex_gemm_kernels *kernels, int64_t rows, int64_t n)
 {
     if (rows == (int64_t)kernels->mr && n == (int64_t)kernels->nr) {
-        return turned ? kernels->packed_both : kernels->packed_b;
+        return kernels->packed_b;
     }
-    return flex_gemm_tile_fn(kernels, turned, rows, n);
+    return flex_gemm_tile_fn(kernels, 0, rows, n);
 }
 
 /* All tiles of rows i .. i+rows (at most mr) of the block; `strip`: where they go, if not to C. */
@@ -199,14 +203,14 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
 {
     const flex_gemm_kernels *kernels = p->kernels;
     int64_t nr = kernels->nr;
-    const float *packed_b = slot_b(p, w, slot);
+    const float *packed_b = slot_b(w, slot);
     flex_tile t = {.kc = w->kc, .ldb = nr};
-    int turned = lay_a(p->g, kernels, w, i, rows, slot, &t);
+    lay_a(p->g, w, i, rows, slot, &t);
     for (int64_t j = 0; j < w->n; j += nr) {
         int64_t n = flex_min(nr, w->n - j);
-        flex_tile_fn fn = pick_tile(kernels, turned, rows, n);
+        flex_tile_fn fn = pick_tile(kernels, rows, n);
         t.b = packed_b + j * w->kc;
-        if (t.a != slot && j + nr >= w->n) {
+        if (p->g->acs == 1 && t.a != slot && j + nr >= w->n) {
             ask_for_rows(p, w, i, &t);
         }
         if (strip != NULL) {
@@ -269,7 +273,7 @@ static void blocked_task(const plan *p, int64_t task, float *slot)
     do {
         int64_t next_k = w.k0 + length;
         w.kc = flex_min(length, g->k - w.k0);
-        pack_b(p, w.j0, w.n, w.k0, w.kc, slot_b(p, &w, slot));
+        pack_b(p, w.j0, w.n, w.k0, w.kc, slot_b(&w, slot));
         if (goes_in_strips(g)) {
             run_strips(p, &w, slot);
             return;

@@ -53,10 +53,8 @@ typedef struct flex_gemm_kernels {
     uint32_t lanes; /* of a vector: a power of two */
     uint32_t lane_bits; /* which one: a division costs a small product dear */
     uint32_t rows[FLEX_NV_MAX + 1]; /* most rows of a tile of so many vectors of columns */
-    /* The full tile from a packed panel of B, [kc][nr], and from rows of A, or from its panel
-     * [kc][mr]. */
+    /* The full tile from a packed panel of B, [kc][nr], and from rows of A. */
     flex_tile_fn packed_b;
-    flex_tile_fn packed_both;
     /* tile[v][r]: v vectors of columns, 1 up to nr / lanes, r rows, 1 up to rows[v]; A and B as
      * they lie. */
     flex_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];

@@ -58,12 +58,6 @@ static void packed_b(const flex_tile *t)
     tile(UNROLL_LONG, MR, &w, t->ars, 1, NR, t);
 }
 
-static void packed_both(const flex_tile *t)
-{
-    const columns w = WHOLE(NV);
-    tile(UNROLL_LONG, MR, &w, 1, MR, NR, t);
-}
-
 TILES(TILE_FN)
 PART_TILES(PART_FN)
 
@@ -122,10 +116,6 @@ INLINE void pack_full(float *dst, const float *src, int64_t stride, int64_t n, i
 static void pack_copy(float *dst, int64_t ld, const float *src, int64_t stride, int64_t n,
                       int64_t kc)
 {
-    if (n == ld && n == MR) {
-        pack_full(dst, src, stride, MR, kc);
-        return;
-    }
     if (n == ld && n == NR) {
         pack_full(dst, src, stride, NR, kc);
         return;
@@ -212,7 +202,6 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .part = {PART_TILES(PART_TILE_ENTRY)},
     .part_turned = {PART_TILES(PART_TURNED_ENTRY)},
     .packed_b = packed_b,
-    .packed_both = packed_both,
     .pack_rows = pack_rows,
     .pack_copy = pack_copy,
     .pack_panels = pack_panels,

@@ -17,13 +17,9 @@
 /* k is summed in blocks of equal length, FLEX_GEMM_KC at most. It depends on k only. */
 int64_t flex_gemm_block_length(int64_t k);
 
-/* Packs A rows i0 .. i0+rows (at most mr), k0 .. k0+kc, into dst[kc][mr]. */
-void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t i0,
-                      int64_t rows, int64_t k0, int64_t kc, float *dst);
-
-/* Rows i .. i+rows of A, k0 .. k0+kc (FLEX_GEMM_KC at most), laid along k: dst[r * kc + k]. */
+/* Rows i .. i+rows of A, k0 .. k0+kc, laid along k: dst[r * ld + k]. */
 void flex_gemm_turn_a(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, int64_t kc,
-                      float *dst);
+                      float *dst, int64_t ld);
 
 /* Packs B columns j0 .. j0+n (at most ld), k0 .. k0+kc, into dst[kc][ld]; ld is nr for pack_b. */
 void flex_gemm_pack_b(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t j0, int64_t n,

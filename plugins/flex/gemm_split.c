@@ -171,7 +171,7 @@ static void lay_rows(const split *s, int64_t i)
     int64_t ars = g->ars;
     float turned[SIDE * FLEX_GEMM_KC];
     if (g->acs != 1) {
-        flex_gemm_turn_a(g, i, rows, s->k0, s->kc, turned);
+        flex_gemm_turn_a(g, i, rows, s->k0, s->kc, turned, s->kc);
         a = turned;
         ars = s->kc;
     }

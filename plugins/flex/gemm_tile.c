@@ -26,41 +26,17 @@ int64_t flex_gemm_block_length(int64_t k)
     return flex_round_up((k + blocks - 1) / blocks, 8);
 }
 
-void flex_gemm_pack_a(const flex_gemm *g, const flex_gemm_kernels *kernels, int64_t i0,
-                      int64_t rows, int64_t k0, int64_t kc, float *dst)
-{
-    int64_t mr = kernels->mr;
-    int64_t seg = g->aseg > 0 ? g->aseg : g->k;
-    int64_t done = 0;
-    while (done < kc) {
-        int64_t k = k0 + done;
-        int64_t n = flex_min(kc - done, seg - k % seg);
-        const float *src = g->a + i0 * g->ars + (k / seg) * g->aseg_stride + (k % seg) * g->acs;
-        float *d = dst + done * mr;
-        if (g->ars == 1) {
-            kernels->pack_copy(d, mr, src, g->acs, rows, n);
-        } else {
-            for (int64_t kk = 0; kk < n; kk++) {
-                for (int64_t i = 0; i < mr; i++) {
-                    d[kk * mr + i] = i < rows ? src[i * g->ars + kk * g->acs] : 0.0F;
-                }
-            }
-        }
-        done += n;
-    }
-}
-
 void flex_gemm_turn_a(const flex_gemm *g, int64_t i, int64_t rows, int64_t k0, int64_t kc,
-                      float *dst)
+                      float *dst, int64_t ld)
 {
     const float *a = g->a + i * g->ars + k0 * g->acs;
     if (g->ars == 1) {
-        flex_transpose(sizeof(float), dst, kc, a, g->acs, rows, kc);
+        flex_transpose(sizeof(float), dst, ld, a, g->acs, rows, kc);
         return;
     }
     for (int64_t k = 0; k < kc; k++) {
         for (int64_t r = 0; r < rows; r++) {
-            dst[r * kc + k] = a[r * g->ars + k * g->acs];
+            dst[r * ld + k] = a[r * g->ars + k * g->acs];
         }
     }
 }
