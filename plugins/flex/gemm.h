@@ -74,7 +74,8 @@ static inline const flex_gemm_kernels *flex_gemm_table(void)
     return &flex_gemm_kernels_baseline;
 }
 
-/* Bytes of memory that a product needs when one thread computes it, and when all may. */
+/* Bytes of memory that a product needs when one thread computes it, and when all may. Where `rows`
+ * is 0, never less than a product with smaller m, n and k needs. */
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads);
 
 /* Computes on the calling thread only; memory of flex_gemm_bytes(g, 1), 64-byte aligned. */
@@ -83,8 +84,8 @@ void flex_gemm_serial(const flex_gemm *g, void *memory);
 /* Computes on all threads; memory of flex_gemm_bytes(g, threads). */
 void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads);
 
-/* How many columns the blocks have that flex_gemm_parallel hands to an epilogue, but for the last
- * of a row; n: blocks are whole rows. */
+/* How many columns the blocks have at most that flex_gemm_parallel hands to an epilogue, and nearly
+ * all of them do; n: blocks are whole rows. */
 int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads);
 
 /* Does it write C where `passes` is set? */

@@ -38,7 +38,8 @@ static void share_one(void *ctx, uint32_t slot)
 
 void flex_share(int64_t n_items, uint32_t slots, flex_item_fn fn, void *ctx)
 {
-    if (slots <= 1 || n_items <= 1) {
+    slots = (int64_t)slots > n_items ? (uint32_t)(n_items > 0 ? n_items : 0) : slots;
+    if (slots <= 1) {
         for (int64_t i = 0; i < n_items; i++) {
             fn(ctx, i, 0);
         }
@@ -46,7 +47,7 @@ void flex_share(int64_t n_items, uint32_t slots, flex_item_fn fn, void *ctx)
     }
     share s = {.n = n_items, .fn = fn, .ctx = ctx};
     atomic_init(&s.next, 0);
-    flex_parallel(slots, n_items <= (int64_t)slots ? share_one : share_slot, &s);
+    flex_parallel(slots, n_items == (int64_t)slots ? share_one : share_slot, &s);
 }
 
 typedef struct ranges {

@@ -64,7 +64,8 @@ static inline void *flex_workspace(const burn_call *call)
     return call->workspace != NULL ? call->workspace->data : NULL;
 }
 
-/* Work shared out to slots: fn(ctx, item, slot) for every item, each once. */
+/* Work shared out to so many slots, or as there are items: fn(ctx, item, slot) for every item, each
+ * once. */
 typedef void (*flex_item_fn)(void *ctx, int64_t item, uint32_t slot);
 
 void flex_share(int64_t n_items, uint32_t slots, flex_item_fn fn, void *ctx);

@@ -8,95 +8,25 @@
  * (guarded.h), and that the epilogue sees each element of C once, when it is final. To add a check:
  * a function and a line in `tests`.
  */
-#include "../../../plugins/flex/gemm.h"
+#include "gemm_rig.h"
 
 #include "../../../plugins/flex/isa.h"
 #include "../../../plugins/flex/threads.h"
 #include "guarded.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* One product with everything that it lies in. */
-typedef struct product {
-    flex_gemm g;
-    float *a;
-    float *b;
-    float *c;
-    float *init;
-    unsigned char *memory;
-    uint64_t bytes;
-} product;
-
-enum { GUARD = 64 };
-
-static float *numbers(int64_t n, uint32_t seed)
+/* A product that no other call has a part of, A and B dense or turned. */
+static gemm_rig make(int64_t m, int64_t n, int64_t k, int turn_a, int turn_b, uint32_t threads)
 {
-    float *x = guarded_new((size_t)n * sizeof(float));
-    assert_non_null(x);
-    for (int64_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        x[i] = (float)(seed >> 8) / 8388608.0F - 1.0F;
-    }
-    return x;
-}
-
-/* A[m][k] or its transpose, B[k][n] or its transpose, C[m][n] full of NaN. */
-static product make(int64_t m, int64_t n, int64_t k, int turn_a, int turn_b, uint32_t threads)
-{
-    product p = {.a = numbers(m * k, 1), .b = numbers(k * n, 2), .c = numbers(m * n, 3)};
-    p.init = numbers(m + n, 4);
-    p.g = (flex_gemm){.m = m, .n = n, .k = k, .a = p.a, .b = p.b, .c = p.c, .init = p.init};
-    p.g.ars = turn_a ? 1 : k;
-    p.g.acs = turn_a ? m : 1;
-    p.g.brs = turn_b ? 1 : n;
-    p.g.bcs = turn_b ? k : 1;
-    p.g.crs = n;
-    for (int64_t i = 0; i < m * n; i++) {
-        p.c[i] = NAN;
-    }
-    p.bytes = flex_gemm_bytes(&p.g, threads);
-    void *memory = NULL;
-    assert_int_equal(posix_memalign(&memory, 64, (size_t)p.bytes + GUARD), 0);
-    p.memory = memory;
-    memset(p.memory + p.bytes, 0xA5, GUARD);
-    return p;
-}
-
-static void drop(product *p)
-{
-    for (int i = 0; i < GUARD; i++) {
-        assert_int_equal(p->memory[p->bytes + (uint64_t)i], 0xA5);
-    }
-    guarded_free(p->a);
-    guarded_free(p->b);
-    guarded_free(p->c);
-    guarded_free(p->init);
-    free(p->memory);
-}
-
-static double expected(const flex_gemm *g, int64_t i, int64_t j)
-{
-    double sum = g->mode == FLEX_INIT_COL   ? (double)g->init[j]
-                 : g->mode == FLEX_INIT_ROW ? (double)g->init[i]
-                                            : 0.0;
-    for (int64_t k = 0; k < g->k; k++) {
-        sum += (double)g->a[i * g->ars + k * g->acs] * (double)g->b[k * g->brs + j * g->bcs];
-    }
-    return sum;
+    return rig_new((gemm_size){m, n, k, 0}, turn_a ? LIES_TURNED : LIES_DENSE,
+                   turn_b ? LIES_TURNED : LIES_DENSE, threads);
 }
 
 /* Compares at most about 4,000 elements, spread over C and all along its last row and column. */
-static void check_sums(const product *p)
+static void check_sums(const gemm_rig *p)
 {
     const flex_gemm *g = &p->g;
     int64_t step = g->m * g->n / 4000 + 1;
@@ -106,7 +36,7 @@ static void check_sums(const product *p)
         if (at % step != 0 && i != g->m - 1 && j != g->n - 1) {
             continue;
         }
-        double want = expected(g, i, j);
+        double want = rig_expected(g, i, j, NULL);
         double got = (double)p->c[i * g->crs + j];
         if (!(fabs(got - want) <= 1e-5 * sqrt((double)g->k + 1.0))) {
             print_error("%d x %d x %d at %d %d: %g, not %g\n", (int)g->m, (int)g->n, (int)g->k,
@@ -130,13 +60,13 @@ static void test_sums(void **state)
     (void)state;
     for (int s = 0; s < N_SHAPES; s++) {
         for (int flips = 0; flips < 4; flips++) {
-            product p = make(shapes[s][0], shapes[s][1], shapes[s][2], flips & 1, flips >> 1, 2);
+            gemm_rig p = make(shapes[s][0], shapes[s][1], shapes[s][2], flips & 1, flips >> 1, 2);
             p.g.mode = s % 3 == 0   ? FLEX_INIT_ZERO
                        : s % 3 == 1 ? FLEX_INIT_COL
                                     : FLEX_INIT_ROW;
             flex_gemm_parallel(&p.g, p.memory, 2);
             check_sums(&p);
-            drop(&p);
+            rig_drop(&p);
         }
     }
 }
@@ -144,25 +74,19 @@ static void test_sums(void **state)
 /* Both ways of laying out the operands, and the first rows alone, give the same bits. */
 static void check_layouts(int64_t m, int64_t n, int64_t k, int turn_b)
 {
-    product plain = make(m, n, k, 0, 0, 1);
+    gemm_rig plain = make(m, n, k, 0, 0, 1);
     flex_gemm_serial(&plain.g, plain.memory);
-    product turned = make(m, n, k, 1, turn_b, 2);
-    for (int64_t i = 0; i < m * k; i++) {
-        turned.a[i % k * m + i / k] = plain.a[i];
-    }
-    for (int64_t i = 0; i < k * n; i++) {
-        turned.b[turn_b ? i % n * k + i / n : i] = plain.b[i];
-    }
+    gemm_rig turned = make(m, n, k, 1, turn_b, 2);
     flex_gemm_parallel(&turned.g, turned.memory, 2);
-    assert_memory_equal(plain.c, turned.c, (size_t)(m * n) * sizeof(float));
+    rig_same_bits(&plain, &turned);
     /* The first rows alone, so that other tiles and another way compute them. */
     flex_gemm few = plain.g;
     few.m = few.m > 3 ? 3 : few.m;
     few.c = turned.c;
     flex_gemm_serial(&few, turned.memory);
     assert_memory_equal(plain.c, turned.c, (size_t)(few.m * few.n) * sizeof(float));
-    drop(&plain);
-    drop(&turned);
+    rig_drop(&plain);
+    rig_drop(&turned);
 }
 
 static void test_bits_do_not_depend_on_threads_or_layout(void **state)
@@ -191,17 +115,17 @@ static void test_bits_of_each_height(void **state)
 /* Is it one, and has flex_gemm_small the bits of the long way? */
 static void check_small(int64_t m, int64_t n, int64_t k, int taken)
 {
-    product p = make(m, n, k, 0, 0, 1);
+    gemm_rig p = make(m, n, k, 0, 0, 1);
     assert_int_equal(flex_gemm_is_small(m, n, k), taken);
     if (taken) {
-        float *c = numbers(m * n, 5);
+        float *c = rig_numbers(m * n, 5);
         flex_gemm_dense small = {m, n, k, p.a, p.b, c};
         flex_gemm_serial(&p.g, p.memory);
         flex_gemm_small(&small);
         assert_memory_equal(c, p.c, (size_t)(m * n) * sizeof(float));
         guarded_free(c);
     }
-    drop(&p);
+    rig_drop(&p);
 }
 
 static void test_a_small_product_has_the_same_bits(void **state)
@@ -224,54 +148,24 @@ static void test_a_small_product_has_the_same_bits(void **state)
     check_small(3, nr + 1, 4, 0);
 }
 
-/* What the epilogue saw; doubles each element, so that an early or a second call shows. */
-typedef struct seen {
-    const flex_gemm *g;
-    atomic_llong elements;
-    atomic_int wrong;
-} seen;
-
-static void twice(void *user, const flex_block *b)
-{
-    seen *s = user;
-    int bad = b->batch != 7 || b->step != s->g->crs || b->row < 0 || b->col < 0 || b->rows < 1 ||
-              b->cols < 1 || b->row + b->rows > s->g->m || b->col + b->cols > s->g->n ||
-              b->at != 1000 + b->row * s->g->crs + b->col ||
-              (!s->g->passes && (b->c != s->g->c + (b->at - 1000) || b->ldc != b->step));
-    if (bad) {
-        atomic_store(&s->wrong, 1);
-        return;
-    }
-    for (int64_t i = 0; i < b->rows; i++) {
-        for (int64_t j = 0; j < b->cols; j++) {
-            s->g->c[b->at - 1000 + i * b->step + j] = 2.0F * b->c[i * b->ldc + j];
-        }
-    }
-    atomic_fetch_add(&s->elements, b->rows * b->cols);
-}
-
 /* `passes`: C may be in scratch memory only. */
 static void check_epilogue(int passes)
 {
     for (int s = 0; s < N_SHAPES; s++) {
         for (uint32_t threads = 1; threads <= 2; threads++) {
-            product want = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
+            gemm_rig want = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
             flex_gemm_parallel(&want.g, want.memory, threads);
-            product p = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
-            seen calls = {.g = &p.g};
-            p.g.epilogue = twice;
-            p.g.epilogue_user = &calls;
-            p.g.batch = 7;
-            p.g.at0 = 1000;
-            p.g.passes = passes;
+            gemm_rig p = make(shapes[s][0], shapes[s][1], shapes[s][2], 0, 1, threads);
+            rig_seen calls;
+            rig_watch(&p, &calls, passes);
             flex_gemm_parallel(&p.g, p.memory, threads);
             assert_int_equal(atomic_load(&calls.wrong), 0);
             assert_int_equal(atomic_load(&calls.elements), p.g.m * p.g.n);
             for (int64_t i = 0; i < p.g.m * p.g.n; i++) {
                 assert_true(p.c[i] == 2.0F * want.c[i]);
             }
-            drop(&want);
-            drop(&p);
+            rig_drop(&want);
+            rig_drop(&p);
         }
     }
 }
@@ -288,10 +182,10 @@ static void test_epilogue_is_handed_what_is_kept_nowhere(void **state)
     check_epilogue(1);
 }
 
-/* As `twice`, for C in segments: a block may not reach into the next one. */
+/* As rig_twice, for C in segments: a block may not reach into the next one. */
 static void twice_in_segment(void *user, const flex_block *b)
 {
-    seen *s = user;
+    rig_seen *s = user;
     const flex_gemm *g = s->g;
     int64_t at = b->row * g->crs + b->col / g->cseg * g->cseg_stride + b->col % g->cseg;
     int bad = b->at != at || (!g->passes && b->c != g->c + at);
@@ -310,13 +204,13 @@ static void twice_in_segment(void *user, const flex_block *b)
 static void check_segments(int passes)
 {
     enum { M = 70, N = 50, K = 300, SEG = 10 };
-    product plain = make(M, N, K, 0, 0, 1);
+    gemm_rig plain = make(M, N, K, 0, 0, 1);
     flex_gemm_serial(&plain.g, plain.memory);
-    product p = make(M, N, K, 0, 0, 1);
+    gemm_rig p = make(M, N, K, 0, 0, 1);
     p.g.crs = SEG;
     p.g.cseg = SEG;
     p.g.cseg_stride = (int64_t)M * SEG;
-    seen calls = {.g = &p.g};
+    rig_seen calls = {.g = &p.g};
     p.g.epilogue = twice_in_segment;
     p.g.passes = passes;
     p.g.epilogue_user = &calls;
@@ -328,8 +222,8 @@ static void check_segments(int passes)
             assert_true(got == 2.0F * plain.c[i * N + j]);
         }
     }
-    drop(&plain);
-    drop(&p);
+    rig_drop(&plain);
+    rig_drop(&p);
 }
 
 static void test_epilogue_follows_segments(void **state)
@@ -367,7 +261,7 @@ static void test_a_smaller_product_needs_no_more_memory(void **state)
 static void test_nan_and_infinity_propagate(void **state)
 {
     (void)state;
-    product p = make(70, 90, 300, 0, 0, 2);
+    gemm_rig p = make(70, 90, 300, 0, 0, 2);
     p.a[33 * 300 + 299] = NAN;
     p.b[5 * 90 + 89] = INFINITY;
     p.a[12 * 300 + 5] = 0.0F;
@@ -384,7 +278,7 @@ static void test_nan_and_infinity_propagate(void **state)
             }
         }
     }
-    drop(&p);
+    rig_drop(&p);
 }
 
 int main(int argc, char **argv)
