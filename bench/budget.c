@@ -32,6 +32,7 @@ static const struct bench_budget BUDGETS[] = {
     {"sgemm.2048.?t", BENCH_OF_FRACTION, 0.88},
     {"sgemm.4096.?t", BENCH_OF_FRACTION, 0.88},
     {"sgemm.small.*.kernel", BENCH_OF_RATIO, 1.0},
+    {"sgemm.small.*.torch", BENCH_OF_RATIO, 1.0},
     /* What is bound by memory, and functions beside SLEEF's. */
     {"mem.*", BENCH_OF_FRACTION, 0.85},
     {"math.*", BENCH_OF_RATIO, 1.0 / 1.5},
