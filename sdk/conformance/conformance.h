@@ -288,11 +288,19 @@ struct conf_report {
     const char *extension; /* NULL: none was loaded */
     const char *row;       /* that is preferred, or NULL */
     const char *claims;    /* the list that was compared with, or NULL */
+    const char *op;        /* what was asked for: that one, or NULL */
+    int64_t sample;        /* that one, or -1 */
+    uint8_t dtype;         /* that one, or BURN_DTYPE_NONE */
+    uint8_t zero[7];
     int smoke;
     int unguarded;
     uint64_t n_passed;
     uint64_t n_failed;
     uint64_t n_skipped;
+    uint64_t n_ran;    /* results for which an op ran, views apart */
+    uint64_t n_viewed; /* those of views, which need no kernel */
+    uint64_t n_lacked; /* skipped, since the device lacks a kernel */
+    char lacked[320];  /* the first of these */
     uint64_t seed;
     uint64_t digest; /* of the bits of all forward results */
     uint64_t n_cases; /* that can succeed, so that their bits can be compared */
@@ -313,6 +321,13 @@ void conf_failed(conf_report *report, const conf_case *c, const char *check, con
 /* One result; `detail` is the layout of a forward check, "" elsewhere. */
 void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int outcome, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* One that is about the device or the run as a whole, filed under CONF_DEVICE. */
+#define CONF_DEVICE "(device)"
+void conf_device_result(conf_report *report, const char *check, const char *detail, int outcome,
+                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Did any op run, so that the run says something? And a failure that says why not. */
+int conf_ran(const conf_report *report);
+void conf_check_ran(conf_report *report);
 /* The command that runs a check again, into `out`; sample CONF_NO_SAMPLE: the whole op. */
 #define CONF_NO_SAMPLE UINT32_MAX
 void conf_rerun_text(char *out, size_t size, const conf_report *report, const char *check,

@@ -25,22 +25,18 @@ static int find(const char *id, burn_plugin_info *out)
 
 static void check_one(conf_report *report, const char *id)
 {
-    static conf_case c; /* large */
     static burn_plugin_info info;
     if (!find(id, &info)) {
         return;
     }
-    memset(&c, 0, sizeof(c));
-    c.def = burn_op_at(0);
-    c.sample.name = "all";
     if (info.warning[0] != '\0') {
-        conf_result(report, &c, "plugin", id, CONF_FAIL, "%s; %s", info.warning,
-                    info.warning_remedy);
+        conf_device_result(report, "plugin", id, CONF_FAIL, "%s; %s", info.warning,
+                           info.warning_remedy);
         return;
     }
-    conf_result(report, &c, "plugin", id, CONF_PASS,
-                "it exports its entry only and needs no library of this project; build %s",
-                info.build_id[0] != '\0' ? info.build_id : "without an id");
+    conf_device_result(report, "plugin", id, CONF_PASS,
+                       "it exports its entry only and needs no library of this project; build %s",
+                       info.build_id[0] != '\0' ? info.build_id : "without an id");
 }
 
 void conf_check_linked(conf_report *report, const char *device, const char *extension)

@@ -2,7 +2,7 @@
 /*
  * main.c - burn-conformance: options, the walk over ops, samples and dtypes, and the verdict.
  *
- * Exit status 0: everything that ran passed; 1: something failed, or nothing ran; 2: bad options,
+ * Exit status 0: everything that ran passed; 1: something failed, or no op ran; 2: bad options,
  * the device cannot be opened, or a report cannot be written. With --device eval definitions are
  * tried by themselves, without a device.
  */
@@ -34,6 +34,7 @@ typedef struct options {
     uint8_t digest;
     uint8_t verbose;
     uint8_t no_modes;
+    uint8_t no_ops;
     uint8_t unguarded;
     uint8_t forward_only;
     uint8_t all_variants; /* also in a smoke run */
@@ -41,8 +42,8 @@ typedef struct options {
 
 static const char usage_text[] =
     "usage: burn-conformance [--device D] [--op O] [--dtype T] [--sample N] [--seed S]\n"
-    "                        [--smoke] [--no-modes] [--unguarded] [--list] [--verbose] [--digest]\n"
-    "                        [--extension ID] [--row NAME]\n"
+    "                        [--smoke] [--no-modes] [--no-ops] [--unguarded] [--list]\n"
+    "                        [--verbose] [--digest] [--extension ID] [--row NAME]\n"
     "                        [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
@@ -50,6 +51,7 @@ static const char usage_text[] =
     "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
     "twice, in a replay and in every mode. --device eval tries the definitions by themselves.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
+    "--no-ops: only what is about the device as a whole, its plugin and its claims.\n"
     "--unguarded: kernels run on their operands, not on guarded copies.\n"
     "--extension loads one and tries its ops only, or the one that --op names. --row: calls that\n"
     "this row takes go to it, whatever others there are.\n"
@@ -138,6 +140,8 @@ static int parse(int argc, char **argv, options *o)
             o->digest = 1;
         } else if (strcmp(argv[i], "--no-modes") == 0) {
             o->no_modes = 1;
+        } else if (strcmp(argv[i], "--no-ops") == 0) {
+            o->no_ops = 1;
         } else if (strcmp(argv[i], "--unguarded") == 0) {
             o->unguarded = 1;
         } else if (i + 1 < argc) {
@@ -234,6 +238,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
 {
     if ((c->sample.flags & BURN_SAMPLE_ERROR) != 0) {
         run_check(report, runner, c, "error", conf_check_error);
+        report->n_ran += o->sample >= 0; /* it was asked for by its number */
         return;
     }
     report->n_cases += o->forward_only == 0; /* those that have bits to compare */
@@ -246,6 +251,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     run_check(report, runner, c, "gradient", conf_check_gradient);
     run_check(report, runner, c, "decompose", conf_check_decompose);
     if (strcmp(runner->name, "eval") == 0) {
+        report->n_ran++;
         return; /* its forward is what is compared with */
     }
     run_check(report, runner, c, "second", conf_check_second);
@@ -424,7 +430,7 @@ static int finish(const options *o, conf_report *report)
 {
     int status = report->n_failed > 0 ? 1 : 0;
     if (report->n_passed + report->n_failed == 0) {
-        (void)printf("nothing was executed\n");
+        (void)printf("nothing was listed or tried\n");
         status = 1;
     }
     if (o->digest) {
@@ -449,11 +455,16 @@ static int finish(const options *o, conf_report *report)
 static int run_device_checks(const options *o, conf_report *report, conf_runner *runner, int argc,
                              char **argv)
 {
-    int is_device = strcmp(runner->name, "eval") != 0 && o->bits == NULL && !o->list;
-    if (!is_device) {
+    if (o->bits != NULL || o->list) {
         return 1;
     }
-    if (!o->no_modes && report->n_passed + report->n_failed > 0) {
+    if (!o->no_ops) {
+        conf_check_ran(report);
+    }
+    if (strcmp(runner->name, "eval") == 0) {
+        return 1;
+    }
+    if (!o->no_modes && !o->no_ops && conf_ran(report)) {
         conf_check_modes(report, argc, argv);
     }
     conf_check_linked(report, runner->name, o->extension);
@@ -465,7 +476,7 @@ static int run_device_checks(const options *o, conf_report *report, conf_runner 
 static void run_ops(const options *o, conf_report *report, conf_runner *runner)
 {
     uint32_t first = o->op == NULL ? o->first_op : 0;
-    for (uint32_t i = first; i < burn_op_count(); i++) {
+    for (uint32_t i = first; i < burn_op_count() && !o->no_ops; i++) {
         const burn_op_def *def = burn_op_at(i);
         if (o->op == NULL || strcmp(o->op, def->name) == 0) {
             run_op(o, report, runner, def);
@@ -530,6 +541,9 @@ int main(int argc, char **argv)
     report.extension = o.extension;
     report.row = o.row;
     report.claims = o.claims;
+    report.op = o.op;
+    report.sample = o.sample;
+    report.dtype = o.dtype;
     report.smoke = o.smoke;
     report.unguarded = o.unguarded;
     report.begun = seconds();

@@ -128,11 +128,8 @@ static void case_of(conf_case *c, const entry *e)
 /* Something that concerns no single case. */
 static void report_broken(conf_report *report, const mode *m, const char *what)
 {
-    static conf_case c; /* large */
-    memset(&c, 0, sizeof(c));
-    c.def = burn_op_at(0);
-    conf_result(report, &c, "same bits", m->name, CONF_FAIL, "%s (%s=%s)", what, m->variable,
-                m->value);
+    conf_device_result(report, "same bits", m->name, CONF_FAIL, "%s (%s=%s)", what, m->variable,
+                       m->value);
 }
 
 static void compare_lines(conf_report *report, const mode *m, const entry *expected,

@@ -56,24 +56,47 @@ static void append(char *out, size_t size, const char *format, ...)
     va_end(args);
 }
 
+static void append_extension(char *out, size_t size, const conf_report *report)
+{
+    if (report->extension != NULL) {
+        append(out, size, " --extension %.60s", report->extension);
+    }
+}
+
+/* Which ops: what the run was asked for where a check is about the run, none of them where it is
+ * about the device, else the entry's own. */
+static void append_ops(char *out, size_t size, const conf_report *report, const char *check,
+                       const char *op, const char *dtype, uint32_t sample_index)
+{
+    int of_run = strcmp(op, CONF_DEVICE) == 0;
+    if (strcmp(check, "claims") == 0 || (of_run && strncmp(check, "plugin", 6) == 0)) {
+        append(out, size, " --no-ops");
+        append_extension(out, size, report);
+        return;
+    }
+    op = of_run ? report->op : op;
+    dtype = of_run ? burn_element_name(report->dtype) : dtype;
+    if (op != NULL) {
+        append(out, size, " --op %.60s", op);
+    }
+    append_extension(out, size, report);
+    if (of_run && report->sample >= 0) {
+        sample_index = (uint32_t)report->sample;
+    }
+    if ((of_run || sample_index != CONF_NO_SAMPLE) && strcmp(dtype, "none") != 0) {
+        append(out, size, " --dtype %.8s", dtype);
+    }
+    if (sample_index != CONF_NO_SAMPLE) {
+        append(out, size, " --sample %u", (unsigned)sample_index);
+    }
+}
+
 void conf_rerun_text(char *out, size_t size, const conf_report *report, const char *check,
                      const char *op, const char *dtype, uint32_t sample_index)
 {
     out[0] = '\0';
     append(out, size, "burn-conformance --device %s", report->device);
-    /* What a mode did as a whole is no op's. */
-    if (strncmp(check, "same bits", 9) != 0 || strcmp(dtype, "none") != 0) {
-        append(out, size, " --op %s", op);
-    }
-    if (report->extension != NULL) {
-        append(out, size, " --extension %.60s", report->extension);
-    }
-    if (sample_index != CONF_NO_SAMPLE) {
-        if (strcmp(dtype, "none") != 0) {
-            append(out, size, " --dtype %.8s", dtype);
-        }
-        append(out, size, " --sample %u", (unsigned)sample_index);
-    }
+    append_ops(out, size, report, check, op, dtype, sample_index);
     if (report->row != NULL) {
         append(out, size, " --row %.95s", report->row);
     }
@@ -115,40 +138,68 @@ static void print_failure(const conf_report *report, const struct conf_entry *en
     (void)fflush(stdout);
 }
 
-/* What a check that passed compared, where it says no more itself. By the beginning of its name. */
-static const char *const compared[][2] = {
-    {"definition", "what every definition must have"},
-    {"forward", "the result with eval"},
-    {"gradient", "the tape's gradients with differences of eval"},
-    {"second", "the gradient's gradients with differences of the gradient"},
-    {"decompose", "the decomposition with eval"},
-    {"repeat", "the bits of two runs"},
-    {"replay", "the bits of a step that was kept with those of the call"},
-    {"same operand", "one tensor as two operands with eval"},
-    {"moved", "operands that were handed over: the bits, and everybody else's values"},
-    {"step", "the op as the step of a program with the op alone"},
-    {"refuse", "the answers to operands that break a rule"},
-    {"together", "updates in one launch with updates one by one"},
-    {"sweep", "results at other sizes with eval"},
-    {"error", "the code and the text of a call that must fail"},
-    {"same bits", "all bits with those of other modes"},
+/* The checks, by the beginning of their names: what one that passed compared, where it says no more
+ * itself; and whether it runs the op, so that without any of them nothing was executed. */
+typedef struct check_info {
+    const char *name;
+    const char *compared;
+    int runs;
+} check_info;
+
+static const check_info checks[] = {
+    {"definition", "what every definition must have", 0},
+    {"eval", "", 1},
+    {"forward", "the result with eval", 1},
+    {"gradient", "the tape's gradients with differences of eval", 1},
+    {"second", "the gradient's gradients with differences of the gradient", 1},
+    {"decompose", "the decomposition with eval", 1},
+    {"repeat", "the bits of two runs", 1},
+    {"replay", "the bits of a step that was kept with those of the call", 1},
+    {"same operand", "one tensor as two operands with eval", 1},
+    {"moved", "operands that were handed over: the bits, and everybody else's values", 1},
+    {"step", "the op as the step of a program with the op alone", 1},
+    {"refuse", "the answers to operands that break a rule", 0},
+    {"together", "updates in one launch with updates one by one", 1},
+    {"sweep", "results at other sizes with eval", 1},
+    {"error", "the code and the text of a call that must fail", 0},
+    {"same bits", "all bits with those of other modes", 0},
 };
 
-static void say_compared(struct conf_entry *entry)
+static const check_info *info_of(const char *check)
 {
-    for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]) && entry->text[0] == '\0'; i++) {
-        if (strncmp(entry->check, compared[i][0], strlen(compared[i][0])) == 0) {
-            (void)snprintf(entry->text, sizeof(entry->text), "%s", compared[i][1]);
+    static const check_info other = {"", "", 0};
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        if (strncmp(check, checks[i].name, strlen(checks[i].name)) == 0) {
+            return &checks[i];
         }
+    }
+    return &other;
+}
+
+/* Counts what ran. Views need no kernel, so they say nothing of a backend that has none. */
+static void count_run(conf_report *report, const burn_op_def *def, const struct conf_entry *entry)
+{
+    int is_view = def->fuse == BURN_FUSE_VIEW;
+    if (!info_of(entry->check)->runs) {
+        return;
+    }
+    if (entry->outcome != CONF_SKIP) {
+        report->n_ran += !is_view;
+        report->n_viewed += is_view;
+    } else if (!is_view) {
+        if (report->n_lacked == 0) {
+            (void)snprintf(report->lacked, sizeof(report->lacked), "%s %s %s: %.200s", entry->op,
+                           entry->dtype, entry->check, entry->text);
+        }
+        report->n_lacked++;
     }
 }
 
-void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
-                 int outcome, const char *format, ...)
+static void put_result(conf_report *report, const conf_case *c, const char *check,
+                       const char *detail, int outcome, const char *format, va_list args)
 {
     struct conf_entry *entry = next_entry(report);
     uint64_t *const counters[] = {&report->n_passed, &report->n_failed, &report->n_skipped};
-    va_list args;
     (*counters[outcome])++;
     (void)snprintf(entry->op, sizeof(entry->op), "%s", c->def->name);
     (void)snprintf(entry->dtype, sizeof(entry->dtype), "%s", burn_element_name(c->dtype));
@@ -159,11 +210,10 @@ void conf_result(conf_report *report, const conf_case *c, const char *check, con
     entry->sample_index = c->sample.struct_size != 0 ? c->sample_index : CONF_NO_SAMPLE;
     entry->row = report->row;
     entry->outcome = outcome;
-    va_start(args, format);
     (void)vsnprintf(entry->text, sizeof(entry->text), format, args);
-    va_end(args);
-    if (outcome == CONF_PASS) {
-        say_compared(entry);
+    count_run(report, c->def, entry);
+    if (outcome == CONF_PASS && entry->text[0] == '\0') {
+        (void)snprintf(entry->text, sizeof(entry->text), "%s", info_of(entry->check)->compared);
     }
     if (outcome == CONF_FAIL) {
         print_failure(report, entry);
@@ -175,12 +225,54 @@ void conf_result(conf_report *report, const conf_case *c, const char *check, con
     }
 }
 
+void conf_result(conf_report *report, const conf_case *c, const char *check, const char *detail,
+                 int outcome, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_result(report, c, check, detail, outcome, format, args);
+    va_end(args);
+}
+
+void conf_device_result(conf_report *report, const char *check, const char *detail, int outcome,
+                        const char *format, ...)
+{
+    static const burn_op_def device = {.name = CONF_DEVICE};
+    static conf_case c; /* large */
+    va_list args;
+    c.def = &device;
+    va_start(args, format);
+    put_result(report, &c, check, detail, outcome, format, args);
+    va_end(args);
+}
+
 void conf_failed(conf_report *report, const conf_case *c, const char *check, const char *detail,
                  int32_t code, const char *text)
 {
     int skip = code == BURN_E_UNSUPPORTED && c->support != BURN_SUPPORT_NATIVE;
     conf_result(report, c, check, detail, skip ? CONF_SKIP : CONF_FAIL, "failed with %d (%s): %s",
                 (int)code, burn_status_name(code), text[0] != '\0' ? text : "(no text)");
+}
+
+int conf_ran(const conf_report *report)
+{
+    return report->n_ran > 0 || (report->n_viewed > 0 && report->n_lacked == 0);
+}
+
+void conf_check_ran(conf_report *report)
+{
+    if (conf_ran(report)) {
+        return;
+    }
+    if (report->n_lacked > 0) {
+        conf_device_result(report, "executed", "", CONF_FAIL,
+                           "nothing was executed: the device lacks what all %llu checks need; %s",
+                           (unsigned long long)report->n_lacked, report->lacked);
+    } else {
+        conf_device_result(report, "executed", "", CONF_FAIL,
+                           "nothing was executed: no sample fits what was asked for; --list tells "
+                           "which there are");
+    }
 }
 
 int conf_was_tried(const conf_report *report, const char *op, const char *dtype)
