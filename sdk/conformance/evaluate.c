@@ -43,8 +43,12 @@ static int32_t check_operand(const burn_op_def *def, const conf_value *in, uint3
     }
     if (in[i].meta.kind == BURN_IMMEDIATE &&
         (role->flags & (BURN_ROLE_IMMEDIATE | BURN_ROLE_ONLY_IMMEDIATE)) == 0) {
-        return burn_plugin_fail(err, BURN_E_INVALID, "%s: %s must be a tensor", def->name,
-                                role->name);
+        return burn_plugin_fail(err, BURN_E_INVALID, "%s: %s must be a tensor, not a scalar",
+                                def->name, role->name);
+    }
+    if (in[i].meta.kind == BURN_TENSOR && (role->flags & BURN_ROLE_ONLY_IMMEDIATE) != 0) {
+        return burn_plugin_fail(err, BURN_E_INVALID, "%s: %s must be a scalar, not a tensor",
+                                def->name, role->name);
     }
     if (!has_dtype(role, dtype)) {
         return burn_plugin_fail(err, BURN_E_DTYPE, "%s: %s cannot be %s", def->name, role->name,
