@@ -101,9 +101,10 @@ const char *cli_device_kind(uint32_t kind);
 uint32_t cli_list_devices(json_t *json);
 /* What BURN_DEVICE, or auto, picks: printed when `json` is NULL. 1 when there is one. */
 int cli_default_device(json_t *json);
-/* All plugins, opened or not. Returns how many are usable. */
-uint32_t cli_list_plugins(json_t *json, int open);
+/* All plugins, opened or not. Returns how many are usable; `crashed`: how many ended the child that
+ * opened them first. This process must not open these. */
+uint32_t cli_list_plugins(json_t *json, int open, uint32_t *crashed);
 void cli_list_folders(json_t *json);
-json_t *cli_plugins_json(int open, uint32_t *usable);
+json_t *cli_plugins_json(int open, uint32_t *crashed);
 
 #endif /* BURN_CLI_CLI_H */

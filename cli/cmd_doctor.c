@@ -94,24 +94,43 @@ static void list_environment(json_t *json)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static int doctor_json(int32_t rc, double ms, const burn_err *err)
+/* What stands for devices and their trial where opening a plugin would end this process. */
+static int32_t refuse_trial(uint32_t crashed, burn_err *err)
 {
-    uint32_t usable = 0;
+    err->code = BURN_E_ABI;
+    (void)snprintf(err->text, sizeof(err->text),
+                   "%u plugin%s end%s a program that opens plugins; devices are tried when they "
+                   "are mended or gone",
+                   crashed, cli_s(crashed), crashed == 1 ? "s" : "");
+    return err->code;
+}
+
+static int doctor_json(void)
+{
+    uint32_t crashed = 0;
+    double ms = 0;
+    burn_err err = BURN_ERR_INIT;
     char abi[16];
     (void)snprintf(abi, sizeof(abi), "%d.%d", BURN_ABI_MAJOR, BURN_ABI_MINOR);
-    json_t *object = cli_plugins_json(1, &usable);
+    json_t *object = cli_plugins_json(1, &crashed);
+    int32_t rc = crashed > 0 ? refuse_trial(crashed, &err) : try_device(&ms, &err);
     json_t *devices = json_array();
     (void)json_object_set_new(object, "version", cli_json_text(burn_version()));
     (void)json_object_set_new(object, "abi", cli_json_text(abi));
     (void)json_object_set_new(object, "threads", json_integer(burn_thread_budget()));
-    (void)cli_list_devices(devices);
+    if (crashed == 0) {
+        (void)cli_list_devices(devices);
+        (void)cli_default_device(object);
+    } else {
+        (void)json_object_set_new(object, "default", json_pack("{s:o}", "error",
+                                                               cli_json_error(&err)));
+    }
     (void)json_object_set_new(object, "devices", devices);
-    (void)cli_default_device(object);
     json_t *environment = json_array();
     list_environment(environment);
     (void)json_object_set_new(object, "environment", environment);
     json_t *check = rc == BURN_OK ? json_pack("{s:b, s:f}", "ok", 1, "ms", ms)
-                                  : json_pack("{s:b, s:o}", "ok", 0, "error", cli_json_error(err));
+                                  : json_pack("{s:b, s:o}", "ok", 0, "error", cli_json_error(&err));
     (void)json_object_set_new(object, "check", check);
     return cli_print_json(object, rc == BURN_OK ? CLI_FINE : CLI_WRONG);
 }
@@ -120,27 +139,33 @@ int cli_doctor(cli *c)
 {
     burn_err err = BURN_ERR_INIT;
     double ms = 0;
+    uint32_t crashed = 0;
     int status = cli_parse(c, NULL, 0, NULL);
     if (status >= 0) {
         return status;
     }
-    int32_t rc = try_device(&ms, &err);
     if (c->json) {
-        return doctor_json(rc, ms, &err);
+        return doctor_json();
     }
     printf("burn %s, plugin ABI %d.%d, %u thread%s\n\nplugins\n", burn_version(), BURN_ABI_MAJOR,
            BURN_ABI_MINOR, burn_thread_budget(), cli_s(burn_thread_budget()));
-    uint32_t usable = cli_list_plugins(NULL, 1);
+    uint32_t usable = cli_list_plugins(NULL, 1, &crashed);
     cli_list_folders(NULL);
-    printf("%u of %u plugin%s usable\n\ndevices\n", usable, burn_plugins_count(),
+    printf("%u of %u plugin%s usable\n", usable, burn_plugins_count(),
            cli_s(burn_plugins_count()));
-    (void)cli_list_devices(NULL);
-    (void)cli_default_device(NULL);
+    int32_t rc = crashed > 0 ? refuse_trial(crashed, &err) : try_device(&ms, &err);
+    if (crashed == 0) {
+        printf("\ndevices\n");
+        (void)cli_list_devices(NULL);
+        (void)cli_default_device(NULL);
+    }
     printf("\nenvironment\n");
     list_environment(NULL);
     char text[sizeof(err.text)];
     if (rc == BURN_OK) {
         printf("\nThe default device opens and computes (%.1f ms). All is well.\n", ms);
+    } else if (crashed > 0) {
+        printf("\nNot all is well: %s\n", err.text);
     } else {
         printf("\nThe default device cannot be used: %s\n",
                cli_clean(text, sizeof(text), err.text));

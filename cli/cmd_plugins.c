@@ -4,12 +4,18 @@
  * those that cannot be used.
  *
  * Known, loadable and usable are three answers. Manifests only are read, unless it is asked to open
- * the plugins; `burn doctor` (cmd_doctor.c) opens all of them.
+ * the plugins; `burn doctor` (cmd_doctor.c) opens all of them. A damaged library may end the
+ * process that opens it, in dlopen itself, so a child opens each of them first.
  */
 #include "cli.h"
 
 #include <burn/plugins.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Opening a plugin takes a few ms; more delays every program that uses it. */
 #define SLOW_MS 100.0
@@ -68,12 +74,54 @@ static void print(const burn_plugin_info *p)
     }
 }
 
-uint32_t cli_list_plugins(json_t *json, int open)
+/* The signal that ends a process which opens plugin i, -1 for another end; 0: it lives. */
+static int crashes(uint32_t i)
+{
+    (void)fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        /* Whatever it has to say is told by the parent, but for its last words in a crash. */
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(nowhere, STDOUT_FILENO);
+        (void)dup2(nowhere, STDERR_FILENO);
+        burn_plugin_info p;
+        BURN_INIT(&p, burn_plugin_info);
+        (void)burn_plugins_at(i, 1, &p, NULL);
+        _exit(0);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        return 0;
+    }
+    if (WIFSIGNALED(status)) {
+        return WTERMSIG(status);
+    }
+    return WEXITSTATUS(status) != 0 ? -1 : 0;
+}
+
+static void tell_crash(burn_plugin_info *p, int signal)
+{
+    p->state = BURN_PLUGIN_BROKEN;
+    (void)snprintf(p->reason, sizeof(p->reason), "opening its library ends the program%s%s",
+                   signal > 0 ? ": " : "", signal > 0 ? strsignal(signal) : "");
+    (void)snprintf(p->remedy, sizeof(p->remedy),
+                   "the file is damaged, or its code fails as it is loaded: install it again");
+}
+
+uint32_t cli_list_plugins(json_t *json, int open, uint32_t *crashed)
 {
     uint32_t usable = 0;
     burn_plugin_info p;
     BURN_INIT(&p, burn_plugin_info);
-    for (uint32_t i = 0; burn_plugins_at(i, open, &p, NULL) == BURN_OK; i++) {
+    *crashed = 0;
+    for (uint32_t i = 0; burn_plugins_at(i, 0, &p, NULL) == BURN_OK; i++) {
+        int signal = open ? crashes(i) : 0;
+        if (signal != 0) {
+            tell_crash(&p, signal);
+            *crashed += 1;
+        } else if (open) {
+            (void)burn_plugins_at(i, 1, &p, NULL);
+        }
         usable += p.state == BURN_PLUGIN_USABLE;
         if (json != NULL) {
             (void)json_array_append_new(json, describe(&p));
@@ -98,11 +146,11 @@ void cli_list_folders(json_t *json)
     }
 }
 
-json_t *cli_plugins_json(int open, uint32_t *usable)
+json_t *cli_plugins_json(int open, uint32_t *crashed)
 {
     json_t *plugins = json_array();
     json_t *folders = json_array();
-    *usable = cli_list_plugins(plugins, open);
+    (void)cli_list_plugins(plugins, open, crashed);
     cli_list_folders(folders);
     return json_pack("{s:o, s:o}", "plugins", plugins, "searched", folders);
 }
@@ -110,7 +158,7 @@ json_t *cli_plugins_json(int open, uint32_t *usable)
 int cli_plugins(cli *c)
 {
     int open = 0;
-    uint32_t usable = 0;
+    uint32_t crashed = 0;
     const cli_option options[] = {{"--open", NULL, &open, 0}};
     int status = cli_parse(c, options, 1, NULL);
     if (status >= 0) {
@@ -118,12 +166,12 @@ int cli_plugins(cli *c)
     }
     status = burn_plugins_count() > 0 ? CLI_FINE : CLI_WRONG;
     if (c->json) {
-        return cli_print_json(cli_plugins_json(open, &usable), status);
+        return cli_print_json(cli_plugins_json(open, &crashed), status);
     }
     if (status != CLI_FINE) {
         printf("no plugin was found; set BURN_PLUGIN_PATH to the folder of one\n");
     }
-    (void)cli_list_plugins(NULL, open);
+    (void)cli_list_plugins(NULL, open, &crashed);
     cli_list_folders(NULL);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +76,8 @@ static int32_t check_row(const burni_op *op, const burn_row *row, const char *ow
 {
     uint32_t n = (uint32_t)op->def.n_in + op->def.n_out;
     int concerned = op->def.revision >= row->revision_min && op->def.revision <= row->revision_max;
-    if (owner[0] == '\0' || !concerned || row->n_slots == n) {
+    /* A variadic op's last slot serves all further operands. */
+    if (!concerned || row->n_slots == n || (op->variadic && row->n_slots > n)) {
         return BURN_OK;
     }
     return burni_fail(err, BURN_E_ABI, "%s: row %s has %u slots, op %s has %u operands", owner,
@@ -85,12 +87,15 @@ static int32_t check_row(const burni_op *op, const burn_row *row, const char *ow
 static int32_t plan_row(burni_row_plan *plan, const burn_row *row, const char *owner,
                         const burni_op_batch *staged, burn_err *err)
 {
+    const char *whose = owner[0] != '\0' ? owner : plan->device->backend;
     const burni_op *op = burni_op_find_staged(staged, row->op);
     if (op == NULL) {
-        /* A row for an op that this host does not know: a newer plugin. It is of no use here. */
+        /* A newer plugin. The row is of no use here. */
+        burni_log(BURN_LOG_INFO, "rows", "%s: row %s is for op %llu, which is not known here",
+                  whose, row->name, (unsigned long long)row->op);
         return BURN_OK;
     }
-    int32_t rc = check_row(op, row, owner, err);
+    int32_t rc = check_row(op, row, whose, err);
     if (rc != BURN_OK) {
         return rc;
     }

@@ -142,6 +142,32 @@ def what_works_and_is_told(burn, stubs):
     return problems
 
 
+def what_ends_a_program_is_told(burn, stubs):
+    """A plugin that nobody can open and live, beside one that works: both are told, and that the
+    first keeps devices from being tried."""
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        for name in ("fatal", "healthy"):
+            shutil.copyfile(pathlib.Path(stubs, "hostile.so"), pathlib.Path(folder, f"{name}.so"))
+            manifest = {"format": 1, "id": name, "name": name, "kind": "backend",
+                        "file": f"{name}.so", "version": "1.2.3", "license": "MIT",
+                        "abi": {"oldest": "0.1", "newest": "0.1"}, "priority": -5}
+            pathlib.Path(folder, f"{name}.json").write_text(json.dumps(manifest))
+        env = {**os.environ, "BURN_PLUGIN_PATH": folder, "BURN_BACKENDS": "fatal,healthy"}
+        env.pop("BURN_DEVICE", None)
+        for words in (["doctor"], ["doctor", "--json"], ["plugins", "--open"]):
+            done = subprocess.run([burn, *words], env=env, capture_output=True, text=True,
+                                  timeout=100)
+            wanted = ["opening its library ends the program", "install it again", "usable"]
+            if words[0] == "doctor":
+                wanted.append("1 plugin ends a program that opens plugins")
+            if done.returncode not in (0, 1) or (words[0] == "doctor" and done.returncode != 1):
+                problems.append(f"{words}: status {done.returncode}")
+            problems += [f"{words}: '{w}' is not told" for w in wanted if w not in done.stdout]
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--burn", required=True)
@@ -153,6 +179,7 @@ def main():
         problems = check(args.burn, folder, ids)
         problems += b236_one_device_through_two_backends_is_linked(args.burn, folder)
     problems += what_works_and_is_told(args.burn, args.stubs)
+    problems += what_ends_a_program_is_told(args.burn, args.stubs)
     for line in problems:
         print(line)
     print(f"doctor: {len(ids)} plugins, {len(problems)} problems")

@@ -17,6 +17,7 @@
 #include <burn/dtype.h>
 #include <burn/op_list.h>
 #include <burn/plugin.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,9 @@ struct burn_queue {
 struct burn_backend_device {
     uint32_t ordinal;
 };
+
+/* Nobody can open this one and live: it is no defect that a loader survives (doctor.py). */
+#define FATAL "fatal"
 
 static char own_id[64];
 static burn_slot slots[3];
@@ -368,10 +372,10 @@ static void build_row(void)
     }
     BURN_INIT(&row, burn_row);
     row.flags = BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS;
-    row.op = BURN_OP_ADD;
+    row.op = is("row_of_no_op") ? 9999 : BURN_OP_ADD;
     row.revision_min = 1;
     row.revision_max = 1;
-    row.n_slots = 3;
+    row.n_slots = is("row_slots") ? 2 : 3;
     row.slot_stride = (uint32_t)sizeof(burn_slot);
     row.slots = slots;
     row.name = "hostile.add";
@@ -415,6 +419,9 @@ burn_plugin_query(uint32_t host_oldest, uint32_t host_newest, const burn_host *h
     (void)host_newest;
     (void)host;
     find_own_id(own_id, sizeof(own_id));
+    if (strcmp(own_id, FATAL) == 0) {
+        (void)raise(SIGSEGV);
+    }
     if (is("query_past")) {
         overrun(err, sizeof(*err), 30);
     }

@@ -41,6 +41,7 @@ static const expectation at_open[] = {
     {"limits_cut", BURN_E_ABI, "limits_cut: its limits make no sense: offset_align 64, suballoc_"},
     {"limits_elements", BURN_E_ABI, "max_elements 0 (above 0)"},
     {"limits_code", BURN_E_INTERNAL, "limits_code: limits answered 4, which is no status code"},
+    {"row_slots", BURN_E_ABI, "row_slots: row hostile.add has 2 slots, op add has 3 operands"},
 };
 
 /* Shown by the first operation. */
@@ -204,6 +205,18 @@ static void oddities_that_do_no_harm(void **state)
     }
 }
 
+/* A row that nothing can use is no failure, for the plugin may be newer; it is told. */
+static void a_row_of_an_op_that_is_not_known_is_told(void **state)
+{
+    (void)state;
+    logged[0] = '\0';
+    burn_log_set(keep_line, NULL, BURN_LOG_INFO);
+    burn_device *device = burn_device_open("row_of_no_op", NULL);
+    burn_log_set(NULL, NULL, 0);
+    assert_non_null(device);
+    world_expect(logged, "row_of_no_op: row hostile.add is for op 9999, which is not known here");
+}
+
 /* What probe wrote past its struct fails the description; the device itself stays usable. */
 static void b240_probe(void **state)
 {
@@ -240,6 +253,7 @@ static int make_world(void **state)
     for (size_t i = 0; i < COUNT(harmless); i++) {
         make_plugin(harmless[i]);
     }
+    make_plugin("row_of_no_op");
     return 0;
 }
 
@@ -258,6 +272,7 @@ int main(void)
         cmocka_unit_test(b240_defects_that_show_when_points_are_asked_for),
         cmocka_unit_test(b240_probe),
         cmocka_unit_test(oddities_that_do_no_harm),
+        cmocka_unit_test(a_row_of_an_op_that_is_not_known_is_told),
     };
     int failed = cmocka_run_group_tests_name("loader/hostile", tests, make_world, end_world);
     world_remove_all();
