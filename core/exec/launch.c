@@ -177,14 +177,15 @@ int burni_launch_may_share(const burni_launch *launch, uint32_t i, int by_positi
            is_plain(launch, i) && is_safe(launch, i, by_position, &uses);
 }
 
-/* May output `out` take the memory of input i? */
-static int may_take(const burni_launch *launch, uint32_t i, const burni_storage *out,
-                    int by_position)
+/* May output `out` take the memory of input i? A fault of the input is no matter: its word lies
+ * elsewhere, and the output has it as well. */
+static int may_take(const burni_stream *stream, const burni_launch *launch, uint32_t i,
+                    const burni_storage *out, int by_position)
 {
     const burni_storage *in = launch->storages[i];
     if (!has_bit(launch->resolved->in_place_mask, i) || in == NULL || burni_is_var(in) ||
         in->block == NULL || in->block->klass == BURNI_PLACE || in->block->bytes < out->bytes ||
-        in->fault != NULL || !is_plain(launch, i)) {
+        !is_plain(launch, i)) {
         return 0;
     }
     uint32_t uses = 0;
@@ -196,11 +197,11 @@ static int may_take(const burni_launch *launch, uint32_t i, const burni_storage 
     if (!last_handle && !has_bit(launch->dying, i)) {
         return 0;
     }
-    return in->device->synchronous || (in->writer == out->writer && !in->foreign);
+    return in->device->synchronous || (in->writer == stream && !in->foreign);
 }
 
 /* Hands the memory of a dying input to output 0 where the row allows it; the input, or NULL. */
-static burni_storage *reuse_input(const burni_launch *launch)
+static burni_storage *reuse_input(const burni_stream *stream, const burni_launch *launch)
 {
     burni_storage *out = launch->storages[launch->n_in];
     if (launch->resolved->in_place_mask == 0 || launch->n_out != 1 || out == NULL ||
@@ -208,7 +209,7 @@ static burni_storage *reuse_input(const burni_launch *launch)
         return NULL;
     }
     for (uint32_t i = 0; i < launch->n_in; i++) {
-        if (may_take(launch, i, out, (int)launch->op->pointwise)) {
+        if (may_take(stream, launch, i, out, (int)launch->op->pointwise)) {
             lend(launch->storages[i], out);
             return launch->storages[i];
         }
@@ -508,11 +509,12 @@ static inline void begin_error(burn_err *err)
 }
 
 /* Output 0 of a fused call takes the memory of a dying input of its size; whose, or NULL. */
-static burni_storage *reuse_by_position(const burni_launch *launch)
+static burni_storage *reuse_by_position(const burni_stream *stream, const burni_launch *launch)
 {
     burni_storage *out = launch->storages[launch->n_in];
     for (uint32_t i = 0; i < launch->n_in && launch->dying != 0 && out->block == NULL; i++) {
-        if (burni_launch_same_size(launch, i, launch->n_in) && may_take(launch, i, out, 1)) {
+        if (burni_launch_same_size(launch, i, launch->n_in) &&
+            may_take(stream, launch, i, out, 1)) {
             lend(launch->storages[i], out);
             return launch->storages[i];
         }
@@ -529,9 +531,9 @@ static int32_t run_dry(burni_stream *stream, const burni_launch *launch, int is_
     begin_error(&err);
     (void)look_at_inputs(stream, launch, &vars); /* inputs are made now; none has a value */
     if (is_fused) {
-        (void)reuse_by_position(launch);
+        (void)reuse_by_position(stream, launch);
     } else {
-        (void)reuse_input(launch);
+        (void)reuse_input(stream, launch);
     }
     int32_t rc = back_outputs(stream, launch, &err);
     if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
@@ -561,7 +563,7 @@ int32_t burni_launch_try(burni_stream *stream, const burni_launch *launch, burn_
     }
     burn_operand workspace;
     burni_block *scratch = NULL;
-    burni_storage *lender = reuse_by_position(launch);
+    burni_storage *lender = reuse_by_position(stream, launch);
     int32_t rc = back_outputs(stream, launch, err);
     if (rc == BURN_OK && launch->resolved->workspace_bytes > 0) {
         scratch = take_workspace(stream, launch->resolved, &workspace, err);
@@ -604,7 +606,8 @@ int32_t burni_launch_run(burni_stream *stream, const burni_launch *launch, burn_
     }
     burn_err err;
     begin_error(&err);
-    burni_storage *reused = launch->resolved->in_place_mask != 0 ? reuse_input(launch) : NULL;
+    int may_reuse = launch->resolved->in_place_mask != 0;
+    burni_storage *reused = may_reuse ? reuse_input(stream, launch) : NULL;
     if (back_outputs(stream, launch, &err) != BURN_OK) {
         (void)fail_launch(stream, launch, &err);
         return BURN_OK;

@@ -9,6 +9,7 @@
 #include "inject.h"
 
 #include "base/error.h"
+#include "exec/launch.h"
 #include "exec/rows.h"
 #include "exec/stream.h"
 
@@ -226,6 +227,61 @@ int inject_rows(burn_device *device, uint64_t op_id)
     original = old;
     put_list(device, op, &fresh);
     return 1;
+}
+
+/* ---- rows that work in place ----------------------------------------------------------------- */
+
+enum { MAX_SHARED = 4096 };
+
+static _Atomic int64_t n_shared;
+
+static int32_t prepare_in_place(const burn_call *call, burn_prepared *out)
+{
+    (void)call;
+    out->in_place_mask = 1;
+    out->workspace_bytes = MAX_SHARED;
+    out->workspace_align = 64;
+    return BURN_OK;
+}
+
+/* The device's own kernel writes elsewhere, and the result is copied to where the input was. */
+static int32_t launch_in_place(const burn_call *call)
+{
+    burn_operand operands[2] = {*burn_call_operand(call, 0), *burn_call_operand(call, 1)};
+    burn_operand *out = &operands[1];
+    if (operands[0].buffer != out->buffer || operands[0].offset != out->offset) {
+        return launch_row(0, call);
+    }
+    atomic_fetch_add(&n_shared, 1);
+    uint64_t bytes = (uint64_t)burni_operand_numel(out) * burn_dtype_size(out->dtype);
+    burn_buffer *buffer = out->buffer;
+    uint64_t offset = out->offset;
+    out->buffer = call->workspace->buffer;
+    out->offset = call->workspace->offset;
+    out->data = call->workspace->data;
+    burn_call elsewhere = *call;
+    elsewhere.operands = operands;
+    elsewhere.operand_stride = sizeof(operands[0]);
+    int32_t rc = bytes <= MAX_SHARED ? launch_row(0, &elsewhere) : BURN_E_LIMIT;
+    return rc != BURN_OK ? rc
+                         : real->copy_within(call->queue, buffer, offset, out->buffer, out->offset,
+                                             bytes, call->err);
+}
+
+int inject_in_place(burn_device *device, uint64_t op)
+{
+    if (!inject_rows(device, op) || copies[0].n_slots != 2 || copies[0].prepare != NULL) {
+        return 0;
+    }
+    copies[0].prepare = prepare_in_place;
+    copies[0].launch = launch_in_place;
+    atomic_store(&n_shared, 0);
+    return 1;
+}
+
+int64_t inject_shared(void)
+{
+    return atomic_load(&n_shared);
 }
 
 /* ---- looking at launches --------------------------------------------------------------------- */

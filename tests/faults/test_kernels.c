@@ -76,6 +76,12 @@ static burn_tensor *do_relu_moved(burn_tensor *x)
     return burn_relu(burn_move(burn_add(x, burn_scalar(0.25))));
 }
 
+/* The parts of the decomposition read x again after others have taken memory. */
+static burn_tensor *do_gelu_moved(burn_tensor *x)
+{
+    return burn_gelu(burn_move(burn_add(x, burn_scalar(0.25))), 0);
+}
+
 typedef struct refusal {
     uint64_t op;
     burn_tensor *(*call)(burn_tensor *x);
@@ -84,6 +90,7 @@ typedef struct refusal {
 static const refusal refusals[] = {
     {BURN_OP_SOFTMAX, do_softmax}, {BURN_OP_MEAN, do_mean},         {BURN_OP_SUB, do_sub},
     {BURN_OP_LINEAR, do_linear},   {BURN_OP_GELU, do_gelu_of_view}, {BURN_OP_RELU, do_relu_moved},
+    {BURN_OP_GELU, do_gelu_moved},
 };
 
 static void compare_with_refusal(const refusal *r)
@@ -346,6 +353,55 @@ static void test_exactly_the_dependents_fail(void **state)
     }
 }
 
+static burn_tensor *gather_three(int64_t index)
+{
+    return burn_gather(VEC(0, 10, 20), index_vec(3, DIMS(0, index, 0)), 0);
+}
+
+/* A gather's result, whose word nobody has looked at, gives its memory to what is made of it. */
+static burn_tensor *exp_in_place(int64_t index)
+{
+    return burn_exp(burn_move(gather_three(index)));
+}
+
+static void lend_memory(void)
+{
+    burn_scope_begin();
+    burn_tensor *bad = exp_in_place(3);
+    burn_tensor *sum = burn_add(bad, burn_scalar(1.0));
+    check_read_fails(sum, BURN_E_DATA, "gather", "index 3", "position 1", NULL);
+    check_read_fails(bad, BURN_E_DATA, "gather", "index 3", NULL);
+    burn_tensor *good = exp_in_place(0);
+    CHECK(burn_add(good, burn_scalar(1.0)), 2, 2, 2);
+    assert_int_equal(inject_shared(), 2);
+    /* A launch that fails has taken nothing from anybody. */
+    inject_fail(INJECT_LAUNCH, 1, 0, BURN_E_INTERNAL);
+    check_read_fails(exp_in_place(0), BURN_E_INTERNAL, "exp", "injected", NULL);
+    CHECK(exp_in_place(0), 1, 1, 1);
+    CHECK(good, 1, 1, 1);
+    assert_int_equal(inject_shared(), 4);
+    burn_scope_end();
+}
+
+static void test_memory_is_lent_while_a_fault_is_open(void **state)
+{
+    (void)state;
+    if (!on_mock) {
+        skip(); /* its calls end before they return */
+    }
+    uint64_t before = in_use();
+    for (int round = 0; round < 4; round++) {
+        assert_true(inject_in_place(dev, BURN_OP_EXP));
+        inject_forget_rows(dev);
+        lend_memory();
+        burn_err err = BURN_ERR_INIT;
+        assert_int_equal(burn_sync(dev, &err), BURN_E_DATA);
+        assert_non_null(strstr(err.text, "index 3"));
+        check_clean();
+        assert_int_equal(in_use(), before);
+    }
+}
+
 /* A failed update fails the variable until it is assigned; meanwhile no file is written. */
 static void test_a_variable_whose_update_failed(void **state)
 {
@@ -429,6 +485,31 @@ static void test_every_entry_fails_in_turn(void **state)
     assert_true(!on_mock || failed > 3);
 }
 
+/* What was found before words could not be read any more is told. */
+static void test_sync_tells_what_it_found_before_it_failed(void **state)
+{
+    (void)state;
+    if (!on_mock) {
+        skip(); /* no words */
+    }
+    for (int round = 0; round < 4; round++) {
+        burn_err err = BURN_ERR_INIT;
+        burn_scope_begin();
+        burn_tensor *bad = burn_keep(gather_three(9));
+        burn_tensor *good = burn_keep(gather_three(1));
+        inject_fail(INJECT_COPY_OUT, 2, 0, BURN_E_IO);
+        assert_int_equal(burn_sync(dev, &err), BURN_E_DATA);
+        assert_non_null(strstr(err.text, "index 9"));
+        inject_fail(INJECT_COPY_OUT, 0, 0, BURN_OK);
+        CHECK(good, 0, 10, 0);
+        check_read_fails(bad, BURN_E_DATA, "index 9", NULL);
+        burn_release(bad);
+        burn_release(good);
+        burn_scope_end();
+        check_clean();
+    }
+}
+
 /* ---- a lost device --------------------------------------------------------------------------- */
 
 static void *work_until_lost(void *arg)
@@ -443,6 +524,40 @@ static void *work_until_lost(void *arg)
         burn_scope_end();
     }
     return NULL;
+}
+
+/* A failure that somebody has seen stays what it is when the device is lost, and is told first;
+ * what comes later is told of the loss. Lost for a while only, so that others can go on. */
+static void test_a_failure_and_a_lost_device(void **state)
+{
+    (void)state;
+    if (!on_mock) {
+        skip();
+    }
+    burn_err err = BURN_ERR_INIT;
+    burn_tensor *bad = burn_keep(gather_three(9));
+    burn_tensor *more = burn_keep(burn_add(bad, burn_scalar(1.0)));
+    check_read_fails(bad, BURN_E_DATA, "index 9", NULL);
+    inject_fail(INJECT_WAIT, 1, INT32_MAX, BURN_E_DEVICE_LOST);
+    inject_fail(INJECT_SIGNAL, 1, INT32_MAX, BURN_E_DEVICE_LOST);
+    inject_fail(INJECT_COPY_OUT, 1, INT32_MAX, BURN_E_DEVICE_LOST);
+    burn_tensor *late = burn_keep(burn_mul(VEC(1, 2), VEC(3, 4)));
+    assert_int_equal(burn_sync(dev, &err), BURN_E_DATA);
+    assert_non_null(strstr(err.text, "index 9"));
+    for (int twice = 0; twice < 2; twice++) {
+        check_read_fails(bad, BURN_E_DATA, "index 9", NULL);
+        check_read_fails(late, BURN_E_DEVICE_LOST, "injected", NULL);
+    }
+    for (int entry = 0; entry < N_INJECT; entry++) {
+        inject_fail(entry, 0, 0, BURN_OK);
+    }
+    check_read_fails(more, BURN_E_DATA, "index 9", NULL);
+    check_read_fails(late, BURN_E_DEVICE_LOST, "injected", NULL);
+    CHECK(burn_mul(VEC(1, 2), VEC(3, 4)), 3, 8);
+    burn_release(bad);
+    burn_release(more);
+    burn_release(late);
+    (void)burn_sync(dev, NULL);
 }
 
 /* Lost while two threads work on it: both are told, later calls and a second opening too, the other
@@ -502,8 +617,11 @@ int main(int argc, char **argv)
         FAULT_TEST(test_a_refused_update),
         FAULT_TEST(test_a_refusal_without_a_way_round),
         FAULT_TEST(test_exactly_the_dependents_fail),
+        FAULT_TEST(test_memory_is_lent_while_a_fault_is_open),
         FAULT_TEST(test_a_variable_whose_update_failed),
         FAULT_TEST(test_every_entry_fails_in_turn),
+        FAULT_TEST(test_sync_tells_what_it_found_before_it_failed),
+        FAULT_TEST(test_a_failure_and_a_lost_device),
         FAULT_TEST(test_a_device_is_lost_under_two_threads),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));

@@ -6,6 +6,7 @@
  */
 #include "core_test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,6 +119,51 @@ static void test_the_first_cause_is_kept(void **state)
     check_read_fails(burn_add(second, burn_exp(second)), BURN_E_DATA, "6", NULL);
     burn_tensor *both = burn_add(first, second);
     check_read_fails(both, BURN_E_DATA, "gather", NULL);
+}
+
+typedef struct maker {
+    burn_tensor *made; /* kept */
+    pthread_barrier_t meet;
+} maker;
+
+static void *make_bad(void *arg)
+{
+    maker *m = arg;
+    burn_scope_begin();
+    m->made = burn_keep(bad_gather(0, 5));
+    burn_scope_end();
+    /* The end of the thread would look at its faults. */
+    (void)pthread_barrier_wait(&m->meet);
+    (void)pthread_barrier_wait(&m->meet);
+    return NULL;
+}
+
+/* The first call that failed here is told, though the cause lies in another thread, whose calls are
+ * neither earlier nor later. */
+static void test_sync_tells_the_first_call_whose_cause_is_elsewhere(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    maker m = {NULL};
+    pthread_t thread;
+    assert_int_equal(pthread_barrier_init(&m.meet, NULL, 2), 0);
+    assert_int_equal(pthread_create(&thread, NULL, make_bad, &m), 0);
+    (void)pthread_barrier_wait(&m.meet);
+    burn_tensor *first = burn_gather(m.made, index_vec(2, DIMS(0, 1)), 0);
+    burn_tensor *second = bad_gather(1, 6);
+    assert_int_equal(burn_sync(dev, &err), BURN_E_DATA);
+    (void)pthread_barrier_wait(&m.meet);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(pthread_barrier_destroy(&m.meet), 0);
+    if (strstr(err.text, "gather: index 5 ") == NULL) {
+        fail_msg("\"%s\" is told", err.text);
+    }
+    for (int twice = 0; twice < 2; twice++) {
+        check_read_fails(first, BURN_E_DATA, "index 5 ", NULL);
+        check_read_fails(second, BURN_E_DATA, "index 6 ", NULL);
+    }
+    burn_release(m.made);
+    (void)burn_sync(dev, NULL);
 }
 
 /* INT_MIN / -1 wraps; by zero it is an error of that tensor, found when it is read. */
@@ -359,6 +405,7 @@ int main(int argc, char **argv)
         CORE_TEST(test_sync_tells_the_first_call_in_all_modes),
         CORE_TEST(test_sync_tells_what_was_left_unrun_first),
         CORE_TEST(test_the_first_cause_is_kept),
+        CORE_TEST(test_sync_tells_the_first_call_whose_cause_is_elsewhere),
         CORE_TEST(test_B080_integer_division),
         CORE_TEST(test_B088_embedding),
         CORE_TEST(test_errors_name_the_op_that_was_called),
