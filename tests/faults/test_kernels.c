@@ -420,6 +420,9 @@ static void test_a_variable_whose_update_failed(void **state)
     assert_int_equal(burn_var_assign(w, VEC(4, 5, 6), &err), BURN_OK);
     check_read_fails(burn_var_get(w), BURN_E_INTERNAL, "assign", NULL);
     CHECK(old, 1, 2, 3);
+    inject_fail(INJECT_LAUNCH, 1, 0, BURN_E_IO); /* the first cause is kept */
+    assert_int_equal(burn_var_assign(w, VEC(4, 5, 6), &err), BURN_OK);
+    check_read_fails(burn_var_get(w), BURN_E_INTERNAL, "assign", NULL);
     assert_int_equal(burn_save(root, path, NULL, &err), BURN_E_INTERNAL);
     assert_non_null(strstr(err.text, "assign"));
     burn_var *const vars[4] = {w, NULL, NULL, NULL};
