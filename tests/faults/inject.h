@@ -38,7 +38,7 @@ int64_t inject_count(int entry);
  * Launches of these count as INJECT_LAUNCH. 0: the device has no row for it. */
 int inject_rows(burn_device *device, uint64_t op);
 
-/* As inject_rows, with rows that may work in the memory of input 0, of up to 4 KiB: mock has no such
+/* As inject_rows, with rows that may work in the memory of input 0, up to 4 KiB: mock has no such
  * rows of its own. */
 int inject_in_place(burn_device *device, uint64_t op);
 /* How many launches of these did since. */
