@@ -182,6 +182,66 @@ static int check_input(conf_case *c, const conf_value *cotangents, const conf_va
     return 1;
 }
 
+/* Whether the gradient by input i is the same when nobody asks for the others. */
+static int same_alone(conf_runner *runner, conf_case *c, const conf_value *cotangents,
+                      const conf_value *grads, uint32_t i, tally *t)
+{
+    const char *name = conf_role_in(c->def, i)->name;
+    uint8_t wanted[CONF_MAX_IN] = {0};
+    conf_value alone[CONF_MAX_IN];
+    burn_err err = BURN_ERR_INIT;
+    memset(alone, 0, sizeof(alone));
+    wanted[i] = 1;
+    int32_t code = runner->gradient(runner, c, cotangents, wanted, alone, &err);
+    if (code != BURN_OK) {
+        (void)snprintf(t->text, sizeof(t->text),
+                       "by %s, when no other gradient is asked for: %.200s; does vjp_saves name "
+                       "all that it reads?",
+                       name, err.text);
+        return 0;
+    }
+    if (grads[i].meta.kind != BURN_TENSOR || alone[i].meta.kind != BURN_TENSOR) {
+        return grads[i].meta.kind == alone[i].meta.kind;
+    }
+    double tolerance = fmax(4.0, c->sample.grad_tolerance);
+    for (uint64_t k = 0; k < grads[i].n && k < alone[i].n; k++) {
+        double got = alone[i].f[k];
+        if (conf_close(got, grads[i].f[k], tolerance, c->in[i].meta.dtype, 0.0)) {
+            continue;
+        }
+        (void)snprintf(t->text, sizeof(t->text),
+                       "by %s, element %llu: %.9g when no other gradient is asked for, else %.9g",
+                       name, (unsigned long long)k, got, grads[i].f[k]);
+        return 0;
+    }
+    t->checked++;
+    return 1;
+}
+
+/* An operand that is not tracked is saved only where the definition says so. */
+static void check_alone(conf_report *report, conf_runner *runner, conf_case *c,
+                        const uint8_t *wanted, const conf_value *cotangents,
+                        const conf_value *grads)
+{
+    tally t;
+    uint32_t n = 0;
+    memset(&t, 0, sizeof(t));
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        n += wanted[i] != 0;
+    }
+    for (uint32_t i = 0; n > 1 && i < c->n_in; i++) {
+        if (wanted[i] != 0 && !same_alone(runner, c, cotangents, grads, i, &t)) {
+            conf_result(report, c, "gradient alone", conf_layout_detail(c), CONF_FAIL, "%s",
+                        t.text);
+            return;
+        }
+    }
+    if (n > 1) {
+        conf_result(report, c, "gradient alone", conf_layout_detail(c), CONF_PASS,
+                    "by %llu operands, one at a time", (unsigned long long)t.checked);
+    }
+}
+
 void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c)
 {
     uint8_t wanted[CONF_MAX_IN] = {0};
@@ -217,4 +277,5 @@ void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c)
     conf_result(report, c, "gradient", conf_layout_detail(c), CONF_PASS,
                 "%llu elements, %llu left out", (unsigned long long)t.checked,
                 (unsigned long long)t.left_out);
+    check_alone(report, runner, c, wanted, cotangents, grads);
 }

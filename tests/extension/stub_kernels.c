@@ -411,6 +411,28 @@ static void gradient(void)
     ops[1].vjp = steep;
 }
 
+/* Both gradients together are right. */
+static int32_t alone_is_steep(const burn_builder *b, const burn_vjp *a)
+{
+    (void)vjp(b, a);
+    if (a->wanted[0] && !a->wanted[1]) {
+        a->grad_in[0] = burn_b_mul_num(b, a->grad_in[0], 1.01);
+    }
+    return BURN_OK;
+}
+
+static void gradient_alone(void)
+{
+    ops[1].vjp = alone_is_steep;
+}
+
+/* The gradient by x needs y, which is kept only when its own is asked for, too. */
+static void saves_few(void)
+{
+    saves[0] = BURN_SAVE_IN(0);
+    saves[1] = BURN_SAVE_IN(0) | BURN_SAVE_IN(1);
+}
+
 /* The gradient is right, and that of the gradient is not. */
 static void second(void)
 {
@@ -520,6 +542,8 @@ static const defect defects[] = {
     {"decomposed", decomposed},
     {"error", error},
     {"gradient", gradient},
+    {"gradient_alone", gradient_alone},
+    {"saves_few", saves_few},
     {"healthy_f32", healthy_f32},
     {"in_place", in_place},
     {"layouts", layouts},

@@ -23,6 +23,8 @@ CASES = {
     "healthy": ((), (), []),
     "healthy_f32": ((), (), []),
     "gradient": (("gradient", "gradient mixed"), ("second",), F64),
+    "gradient_alone": (("gradient alone", "gradient alone mixed"), (), F64),
+    "saves_few": (("gradient alone", "gradient alone mixed"), (), F64),
     "second": (("second", "second mixed"), (), F64),
     "second_f32": (("second", "second mixed"), (), F32),
     "second_unknown": (("second",), ("gradient", "second"), F64),
