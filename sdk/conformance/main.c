@@ -484,6 +484,41 @@ static void run_ops(const options *o, conf_report *report, conf_runner *runner)
     }
 }
 
+/* Is there a row of that name, of an op that was asked for? Else a misspelled one looks proven. */
+static int has_row(const options *o, burn_device *device)
+{
+    burn_row_info row;
+    for (uint32_t i = 0; i < burn_op_count(); i++) {
+        const burn_op_def *def = burn_op_at(i);
+        int asked = o->op == NULL || strcmp(o->op, def->name) == 0;
+        for (uint32_t k = 0; asked && conf_row(device, def, k, &row); k++) {
+            if (strcmp(row.name, o->row) == 0) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Says what is wrong with --row; 0 when it is. */
+static int check_row(const options *o, const conf_runner *runner, int definitions)
+{
+    if (o->row == NULL) {
+        return 1;
+    }
+    if (definitions) {
+        (void)bad_option("--row", "definitions have no rows; name a device");
+        return 0;
+    }
+    if (has_row(o, (burn_device *)runner->context)) {
+        return 1;
+    }
+    (void)fprintf(stderr, "burn-conformance: --row: %s has no row %s for %s; `burn ops OP --device "
+                          "%s` names those of an op\n",
+                  runner->name, o->row, o->op != NULL ? o->op : "any op", runner->name);
+    return 0;
+}
+
 static int open_bits(options *o)
 {
     o->bits_file = o->bits != NULL ? fopen(o->bits, "w") : NULL;
@@ -530,7 +565,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "burn-conformance: %s\n", err.text);
         return 2;
     }
-    if (!open_bits(&o)) {
+    if (!check_row(&o, &runner, definitions) || !open_bits(&o)) {
         return 2;
     }
     memset(&report, 0, sizeof(report));
