@@ -25,12 +25,14 @@ CASES = {
     "flex --op neg --dtype f32 --sample 0": None,
     "eval --op equal --dtype i32": None,
 }
-# Names that are none: the tool does not begin.
+# Names that are none, and reports that cannot be written: the tool does not begin.
 MISSPELLED = {
     "flex --op neg --row flex.nega": "flex:0 has no row flex.nega for neg",
     "flex --op add --row flex.neg": "flex:0 has no row flex.neg for add",
     "mock --row flex.neg": "mock:0 has no row flex.neg for any op",
     "eval --row flex.neg": "definitions have no rows",
+    "eval --op neg --json /nowhere/at/all": "--json: cannot write /nowhere/at/all",
+    "eval --op neg --junit /nowhere/at/all": "--junit: cannot write /nowhere/at/all",
 }
 WITHOUT_ROWS = {
     "mock --op exp": LACKS,
