@@ -151,6 +151,11 @@ def follow(steps, shell):
     return []
 
 
+def reader_env(tree):
+    """A reader has no LD_LIBRARY_PATH: programs find the library by what the page says."""
+    return {k: v for k, v in tree.env.items() if k != "LD_LIBRARY_PATH"}
+
+
 def follow_page(args):
     steps, problems = read_page(args.page.read_text())
     if problems:
@@ -166,8 +171,8 @@ def follow_page(args):
         meson = tools / "meson"
         meson.write_text(f"#!/bin/sh\nexec {' '.join(own_meson(args.build))} \"$@\"\n")
         meson.chmod(0o755)
-        env = {**tree.env, "PATH": f"{tools}:{tree.env['PATH']}", "CC": " ".join(args.compiler),
-               "MNIST": f"{args.source}/examples/data/mnist"}
+        env = {**reader_env(tree), "PATH": f"{tools}:{tree.env['PATH']}",
+               "CC": " ".join(args.compiler), "MNIST": f"{args.source}/examples/data/mnist"}
         found = follow(steps, Shell(home, env))
     print(f"{len(steps)} steps: " + ", ".join(
         f"{sum(s.kind == kind for s in steps)} {kind}"
