@@ -3,7 +3,8 @@
  * cmd_new.c - `burn new backend NAME` and `burn new extension NAME`: a plugin project that builds.
  *
  * Owns the checks of the name and what is said at the end; template.c writes the files. The
- * templates are installed with the program. To add a kind: a row in `kinds` and its folder.
+ * templates are installed with the program. To add a kind: a row in `kinds` and its folder; a word
+ * that cannot be a name: one more in `taken`.
  */
 #include "template.h"
 
@@ -32,10 +33,53 @@ static const kind *find_kind(const char *name)
     return NULL;
 }
 
-/* The rule of manifests, and what would not be good as a prefix of C names. NULL: fine. */
+typedef struct taken_words {
+    const char *why;
+    const char *words; /* each between spaces */
+} taken_words;
+
+/*
+ * A project has a header NAME.h in its folder, which comes before the system's, and meson targets
+ * of its name. The headers are those of C and POSIX, and what glibc's include in turn.
+ */
+static const taken_words taken[] = {
+    {"that word has a meaning of its own", " auto burn burni eval mock starter "},
+    {"NAME.h would hide a C header of that name",
+     " aio alloca arpa assert complex cpio ctype dirent dlfcn elf endian err errno error fcntl "
+     "features features-time64 fenv float fmtmsg fnmatch ftw getopt glob grp iconv inttypes "
+     "iso646 langinfo libgen libintl limits link locale malloc math memory monetary mqueue "
+     "ndbm netdb nl_types poll printf pthread pwd regex regexp resolv sched search semaphore "
+     "setjmp signal spawn stdalign stdarg stdatomic stdbit stdbool stdc-predef stdckdint "
+     "stddef stdint stdio stdlib stdnoreturn string strings stropts syscall syslog tar termios "
+     "tgmath threads time trace uchar ucontext ulimit unistd utime utmpx values wait wchar "
+     "wctype wordexp "},
+    {"it is a keyword of C or C++",
+     " alignas alignof and asm bitand bitor bool break case catch char class compl concept const "
+     "constexpr continue decltype default delete do double else enum explicit export extern false "
+     "for friend goto if inline int long mutable namespace new noexcept not nullptr operator or "
+     "private protected public register requires restrict return short signed sizeof static "
+     "static_assert struct switch template this thread_local throw true try typedef typeid "
+     "typename union unsigned using virtual void volatile while xor "},
+    {"a file or a target of the project has that name",
+     " all benchmark clean clean-ctlist clean-gcda clean-gcno coverage coverage-html coverage-text "
+     "coverage-xml demo dist distcheck install kernels phony plugin reconfigure scan-build test "
+     "uninstall "},
+};
+
+static int is_among(const char *words, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = strstr(words, name); at != NULL; at = strstr(at + 1, name)) {
+        if (at[-1] == ' ' && at[n] == ' ') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The rule of manifests, and what would not do as a file's, a target's or a C name. NULL: fine. */
 static const char *name_fault(const char *name)
 {
-    static const char *const taken[] = {"auto", "burn", "burni", "eval", "mock", "starter"};
     size_t n = strlen(name);
     if (n == 0 || n > CLI_NAME_MAX) {
         return "it needs 1 to 24 characters";
@@ -47,8 +91,8 @@ static const char *name_fault(const char *name)
         return "it may have the letters a to z, digits, _ and - only";
     }
     for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
-        if (strcmp(name, taken[i]) == 0) {
-            return "that word has a meaning of its own";
+        if (is_among(taken[i].words, name)) {
+            return taken[i].why;
         }
     }
     return NULL;

@@ -129,6 +129,11 @@ class Cli(unittest.TestCase):
         self.refused("new", "plugin", "acme", status=2, words=["burn new extension NAME"])
         self.refused("new", "backend", "9lives", "--dir", free, words=["9lives", "begin"])
         self.refused("new", "extension", "flex", "--dir", free, words=["flex", "already"])
+        for name, why in (("time", "C header"), ("stdio", "C header"), ("int", "keyword"),
+                          ("template", "keyword"), ("test", "target"), ("kernels", "file"),
+                          ("burn", "meaning")):
+            for kind in ("backend", "extension"):
+                self.refused("new", kind, name, "--dir", free, words=[f"'{name}'", why])
         self.refused("new", "backend", "acme", "--dir", free, "--templates", str(self.folder),
                      words=["no template", "--templates"])
         self.assertEqual(sorted(self.folder.iterdir()), before)

@@ -22,6 +22,11 @@ import tempfile
 from tree import Tree, build_install, core_among, own_meson
 
 
+C_HEADERS = set("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp "
+                "signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn "
+                "string tgmath threads time uchar wchar wctype".split())
+
+
 class Place:
     """The installed tree, a folder for projects, and the meson to build them with."""
 
@@ -122,6 +127,32 @@ def check_refusals(place):
     return problems
 
 
+def top_headers(place):
+    """Headers of the system itself that C's and our own headers include, by any way."""
+    own = sorted(place.tree.prefix.glob("include/burn/*.h"))
+    text = "".join(f"#include <{name}.h>\n" for name in C_HEADERS)
+    text += "".join(f"#include <burn/{path.name}>\n" for path in own)
+    source = place.work / "headers.c"
+    source.write_text(text)
+    said = place.tree.call(*place.tree.compiler, "-std=c11", "-D_GNU_SOURCE", "-M", source,
+                           *place.tree.pkg_config("--cflags", "burn-core"))
+    source.unlink()
+    used = {pathlib.Path(word) for word in said.split() if word.endswith(".h")}
+    return sorted(C_HEADERS | {p.stem for p in used if p.parent == pathlib.Path("/usr/include") and
+                               re.fullmatch("[a-z][a-z0-9_-]*", p.stem)})
+
+
+def check_headers(place):
+    """A project's NAME.h comes before the system's, so names of its headers are refused."""
+    names = top_headers(place)
+    problems = [] if len(names) > len(C_HEADERS) else ["no header was found by the compiler"]
+    for name in names:
+        code, said = place.new("extension", name)
+        if code != 1 or not re.search("C header|meaning of its own", said):
+            problems.append(f"burn new extension {name}: status {code}, says '{said}'")
+    return problems
+
+
 def check_backend(place):
     """acme builds with every compiler, links nothing of ours, and passes its tests."""
     code, said = place.new("backend", "acme", "--json")
@@ -210,8 +241,8 @@ def check_moved(place):
     return problems + ([] if said.startswith("3.000") else [f"hello after the move: {said}"])
 
 
-CHECKS = (check_variables, check_refusals, check_backend, check_backend_used, check_extension,
-          check_names, check_moved)
+CHECKS = (check_variables, check_refusals, check_headers, check_backend, check_backend_used,
+          check_extension, check_names, check_moved)
 
 
 def self_test():
