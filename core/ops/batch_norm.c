@@ -318,6 +318,17 @@ static int32_t batch_norm_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special batch_norm_special[] = {
+    {"training, plain", "special values", 0, 1},
+    {"evaluation", "special values, evaluation", 0, 1},
+};
+
+static int32_t batch_norm_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, batch_norm_samples, batch_norm_special,
+                                 BURNI_N_SPECIAL(batch_norm_special));
+}
+
 const burn_op_def burn_op_def_batch_norm = {
     BURNI_DEF(BATCH_NORM, batch_norm),
     .summary = "(x - mean) / sqrt(var + eps) * gamma + beta per channel (axis 1)",
@@ -332,7 +343,7 @@ const burn_op_def burn_op_def_batch_norm = {
     .vjp_saves = batch_norm_saves,
     .decompose = batch_norm_decompose,
     .eval = batch_norm_eval,
-    .samples = batch_norm_samples,
+    .samples = batch_norm_all_samples,
 };
 
 /* ---- batch_norm_grad ------------------------------------------------------------------------- */
@@ -452,6 +463,17 @@ static int32_t batch_norm_grad_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special batch_norm_grad_special[] = {
+    {"training, plain", "special values", 0, 1},
+    {"evaluation", "special values, evaluation", 0, 5},
+};
+
+static int32_t batch_norm_grad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, batch_norm_grad_samples, batch_norm_grad_special,
+                                 BURNI_N_SPECIAL(batch_norm_grad_special));
+}
+
 const burn_op_def burn_op_def_batch_norm_grad = {
     BURNI_DEF(BATCH_NORM_GRAD, batch_norm_grad),
     .flags = BURN_OP_INTERNAL,
@@ -465,5 +487,5 @@ const burn_op_def burn_op_def_batch_norm_grad = {
     .infer = batch_norm_grad_infer,
     .decompose = batch_norm_grad_decompose,
     .eval = batch_norm_grad_eval,
-    .samples = batch_norm_grad_samples,
+    .samples = batch_norm_grad_all_samples,
 };

@@ -234,6 +234,17 @@ static int32_t samples_cumsum(uint32_t i, burn_sample *s)
     return axis_errors(i - N_AXIS_ROWS, s, 0);
 }
 
+static const burni_special cumsum_special[] = {
+    {"middle axis", "special values", 0, 1},
+    {"rank 4", "special values, short lines", 0, 1},
+};
+
+static int32_t cumsum_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_cumsum, cumsum_special,
+                                 BURNI_N_SPECIAL(cumsum_special));
+}
+
 /* Integers of NORMAL fill tie often; special values have NaN in several places. */
 static int32_t samples_arg(uint32_t i, burn_sample *s)
 {
@@ -268,7 +279,7 @@ const burn_op_def burn_op_def_cumsum = {
     .vjp = vjp_cumsum,
     .vjp_saves = save_none,
     .eval = eval_cumsum,
-    .samples = samples_cumsum,
+    .samples = cumsum_all_samples,
 };
 
 const burn_op_def burn_op_def_argmax = {

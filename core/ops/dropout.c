@@ -135,6 +135,16 @@ static int32_t dropout_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special dropout_special[] = {
+    {"half", "special values", 1, 0},
+};
+
+static int32_t dropout_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, dropout_samples, dropout_special,
+                                 BURNI_N_SPECIAL(dropout_special));
+}
+
 const burn_op_def burn_op_def_dropout = {
     BURNI_DEF(DROPOUT, dropout),
     .summary = "drops elements with probability p and divides the others by 1 - p",
@@ -149,5 +159,5 @@ const burn_op_def burn_op_def_dropout = {
     .vjp_saves = dropout_saves,
     .decompose = dropout_decompose,
     .eval = dropout_eval,
-    .samples = dropout_samples,
+    .samples = dropout_all_samples,
 };

@@ -427,7 +427,7 @@ static void put_program(burn_sample *s, const row *r)
     s->attrs_size = (uint32_t)end;
 }
 
-int32_t burni_fused_samples(uint32_t i, burn_sample *s)
+static int32_t row_samples(uint32_t i, burn_sample *s)
 {
     if (i >= N_ROWS) {
         return BURN_E_END;
@@ -449,4 +449,15 @@ int32_t burni_fused_samples(uint32_t i, burn_sample *s)
         burni_sample_error(s, r->error);
     }
     return BURN_OK;
+}
+
+int32_t burni_fused_samples(uint32_t i, burn_sample *s)
+{
+    static const burni_special special[] = {
+        {"an operand of one element", "special values", 1, 0},
+        {"a row's maximum used again", "special values, rows", 0, 1},
+        {"maps of rows, with an operand per row", "special values, means", 0, 3},
+        {"sums of columns beside their values", "special values, columns", 0, 1},
+    };
+    return burni_samples_special(i, s, row_samples, special, BURNI_N_SPECIAL(special));
 }

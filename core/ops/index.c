@@ -180,6 +180,16 @@ static int32_t samples_gather(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special gather_special[] = {
+    {"smaller off the axis", "special values", 1, 0},
+};
+
+static int32_t gather_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_gather, gather_special,
+                                 BURNI_N_SPECIAL(gather_special));
+}
+
 static const burn_role gather_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_ANY),
     BURNI_ROLE("index", BURN_ROLE_NO_GRAD, BURN_SET_INDEX),
@@ -202,7 +212,7 @@ const burn_op_def burn_op_def_gather = {
     .vjp = vjp_gather,
     .vjp_saves = gather_saves,
     .eval = eval_gather,
-    .samples = samples_gather,
+    .samples = gather_all_samples,
 };
 
 /* ---- scatter --------------------------------------------------------------------------------- */
@@ -377,7 +387,12 @@ static int32_t vjp_scatter(const burn_builder *b, const burn_vjp *a)
 }
 
 /* The rows of gather once for each mode; mul, min and max have no gradient. */
-static int32_t samples_scatter(uint32_t i, burn_sample *out)
+/* Of index_rows: once each, and once with many to one place. */
+static const uint32_t special_rows[] = {2, 4};
+
+enum { N_SPECIAL_ROWS = sizeof(special_rows) / sizeof(special_rows[0]) };
+
+static int32_t scatter_samples(uint32_t i, burn_sample *out)
 {
     uint32_t mode = i / N_INDEX_ROWS;
     const index_sample *row = &index_rows[i % N_INDEX_ROWS];
@@ -397,6 +412,28 @@ static int32_t samples_scatter(uint32_t i, burn_sample *out)
         out->flags |= BURN_SAMPLE_NO_GRAD;
     }
     return BURN_OK;
+}
+
+/*
+ * Old and new values with NaN on either side, several to one place, in each mode: what is added or
+ * multiplied has one result in any order.
+ */
+static int32_t samples_scatter(uint32_t i, burn_sample *out)
+{
+    const uint32_t n_rows = N_INDEX_ROWS * (BURN_SCATTER_MAX + 1);
+    if (i < n_rows) {
+        return scatter_samples(i, out);
+    }
+    uint32_t mode = (i - n_rows) / N_SPECIAL_ROWS;
+    if (mode > BURN_SCATTER_MAX) {
+        return BURN_E_END;
+    }
+    int sums = mode == BURN_SCATTER_ADD || mode == BURN_SCATTER_MUL;
+    int32_t rc = scatter_samples(mode * N_INDEX_ROWS + special_rows[i % N_SPECIAL_ROWS], out);
+    out->name = "special values";
+    burni_sample_special(out, sums ? 0 : 1 | 4, sums ? 1 | 4 : 0);
+    out->flags |= sums ? 0 : BURN_SAMPLE_ANY_ZERO;
+    return rc;
 }
 
 static const burn_role scatter_roles[] = {

@@ -160,6 +160,16 @@ static int32_t samples_select(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special select_special[] = {
+    {"middle", "special values", 1, 0},
+};
+
+static int32_t select_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_select, select_special,
+                                 BURNI_N_SPECIAL(select_special));
+}
+
 static const burn_role select_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_ANY),
     BURNI_ROLE("index", BURN_ROLE_NO_GRAD, BURN_SET_INDEX),
@@ -182,7 +192,7 @@ const burn_op_def burn_op_def_select = {
     .vjp_saves = lookup_saves,
     .decompose = decompose_select,
     .eval = eval_select,
-    .samples = samples_select,
+    .samples = select_all_samples,
 };
 
 /* ---- embedding ------------------------------------------------------------------------------- */
@@ -293,6 +303,16 @@ static int32_t samples_embedding(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special embedding_special[] = {
+    {"a sentence", "special values", 1, 0},
+};
+
+static int32_t embedding_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_embedding, embedding_special,
+                                 BURNI_N_SPECIAL(embedding_special));
+}
+
 static const burn_role embedding_roles[] = {
     BURNI_ROLE("table", 0, BURN_SET_NUMERIC),
     BURNI_ROLE("index", BURN_ROLE_NO_GRAD, BURN_SET_INDEX),
@@ -310,7 +330,7 @@ const burn_op_def burn_op_def_embedding = {
     .vjp_saves = lookup_saves,
     .decompose = decompose_embedding,
     .eval = eval_embedding,
-    .samples = samples_embedding,
+    .samples = embedding_all_samples,
 };
 
 /* ---- one_hot --------------------------------------------------------------------------------- */

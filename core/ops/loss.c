@@ -650,6 +650,18 @@ static int32_t cross_entropy_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special cross_entropy_special[] = {
+    {"none", "special values", 0, 1},
+    {"mean", "special values, mean", 0, 1},
+    {"probabilities, none", "special values, probabilities", 0, 1},
+};
+
+static int32_t cross_entropy_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, cross_entropy_samples, cross_entropy_special,
+                                 BURNI_N_SPECIAL(cross_entropy_special));
+}
+
 static int32_t cross_entropy_grad_samples(uint32_t i, burn_sample *out)
 {
     if (i >= N_ENTROPY_GRAD_SAMPLES) {
@@ -664,6 +676,18 @@ static int32_t cross_entropy_grad_samples(uint32_t i, burn_sample *out)
     loss_shape(&g, &rows, s->reduction);
     burni_sample_tensor(out, GRAD, 0, BURN_FILL_NORMAL, g.rank, g.dims);
     return code;
+}
+
+static const burni_special cross_entropy_grad_special[] = {
+    {"none", "special values", 0, 1},
+    {"none", "special values, g", 0, 8},
+    {"weights", "special values, weights", 0, 1},
+};
+
+static int32_t cross_entropy_grad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, cross_entropy_grad_samples, cross_entropy_grad_special,
+                                 BURNI_N_SPECIAL(cross_entropy_grad_special));
 }
 
 /* ---- cross_entropy: definitions -------------------------------------------------------------- */
@@ -707,7 +731,7 @@ const burn_op_def burn_op_def_cross_entropy = {
     .vjp_saves = cross_entropy_saves,
     .decompose = cross_entropy_decompose,
     .eval = cross_entropy_eval,
-    .samples = cross_entropy_samples,
+    .samples = cross_entropy_all_samples,
 };
 
 const burn_op_def burn_op_def_cross_entropy_grad = {
@@ -723,5 +747,5 @@ const burn_op_def burn_op_def_cross_entropy_grad = {
     .infer = cross_entropy_grad_infer,
     .decompose = cross_entropy_grad_decompose,
     .eval = cross_entropy_grad_eval,
-    .samples = cross_entropy_grad_samples,
+    .samples = cross_entropy_grad_all_samples,
 };

@@ -390,6 +390,17 @@ static int32_t samples_max_grad(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special max_pool2d_grad_special[] = {
+    {"plain", "special values", 0, 1},
+    {"many to one place", "special values, sums", 0, 1},
+};
+
+static int32_t max_pool2d_grad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_max_grad, max_pool2d_grad_special,
+                                 BURNI_N_SPECIAL(max_pool2d_grad_special));
+}
+
 static const burn_role max_grad_roles[] = {
     BURNI_ROLE("g", 0, BURN_SET_FLOAT),
     BURNI_ROLE("index", BURN_ROLE_NO_GRAD, BURN_BIT(I64)),
@@ -413,5 +424,5 @@ const burn_op_def burn_op_def_max_pool2d_grad = {
     .vjp_saves = max_grad_saves,
     .decompose = decompose_max_grad,
     .eval = eval_max_grad,
-    .samples = samples_max_grad,
+    .samples = max_pool2d_grad_all_samples,
 };

@@ -161,6 +161,16 @@ static int32_t samples_cat(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special cat_special[] = {
+    {"middle", "special values", 15, 0},
+};
+
+static int32_t cat_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_cat, cat_special,
+                                 BURNI_N_SPECIAL(cat_special));
+}
+
 static const burn_role cat_roles[] = {
     /* Further operands use this row too, so each is tied to operand 0. */
     BURNI_ROLE_LIKE("x", BURN_ROLE_VARIADIC, 0, BURN_SET_ANY),
@@ -182,7 +192,7 @@ const burn_op_def burn_op_def_cat = {
     .vjp_saves = burni_saves_nothing,
     .decompose = decompose_cat,
     .eval = eval_cat,
-    .samples = samples_cat,
+    .samples = cat_all_samples,
 };
 
 /* ---- pad ------------------------------------------------------------------------------------- */
@@ -325,6 +335,16 @@ static int32_t samples_pad(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special pad_special[] = {
+    {"image", "special values", 1, 0},
+};
+
+static int32_t pad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_pad, pad_special,
+                                 BURNI_N_SPECIAL(pad_special));
+}
+
 static const burn_role pad_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_ANY),
     BURNI_ROLE_LIKE("value", BURN_ROLE_ONLY_IMMEDIATE | BURN_ROLE_NO_GRAD, 0, BURN_SET_ANY),
@@ -354,5 +374,5 @@ const burn_op_def burn_op_def_pad = {
     .vjp_saves = burni_saves_nothing,
     .decompose = decompose_pad,
     .eval = eval_pad,
-    .samples = samples_pad,
+    .samples = pad_all_samples,
 };

@@ -110,6 +110,18 @@ static int32_t mse_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special mse_loss_special[] = {
+    {"none", "special values", 0, 3},
+    {"mean", "special values, mean", 0, 3},
+    {"sum", "special values, sum", 0, 1},
+};
+
+static int32_t mse_loss_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, mse_samples, mse_loss_special,
+                                 BURNI_N_SPECIAL(mse_loss_special));
+}
+
 const burn_op_def burn_op_def_mse_loss = {
     BURNI_DEF(MSE_LOSS, mse_loss),
     .summary = "(x - y)^2, reduced",
@@ -125,5 +137,5 @@ const burn_op_def burn_op_def_mse_loss = {
     .vjp_saves = mse_saves,
     .decompose = mse_decompose,
     .eval = mse_eval,
-    .samples = mse_samples,
+    .samples = mse_loss_all_samples,
 };

@@ -211,6 +211,17 @@ static int32_t layer_norm_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special layer_norm_special[] = {
+    {"affine", "special values", 0, 1},
+    {"two axes", "special values, beta", 0, 5},
+};
+
+static int32_t layer_norm_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, layer_norm_samples, layer_norm_special,
+                                 BURNI_N_SPECIAL(layer_norm_special));
+}
+
 const burn_op_def burn_op_def_layer_norm = {
     BURNI_DEF(LAYER_NORM, layer_norm),
     .summary = "(x - mean) / sqrt(var + eps) * gamma + beta over the last axes",
@@ -226,7 +237,7 @@ const burn_op_def burn_op_def_layer_norm = {
     .vjp_saves = layer_norm_saves,
     .decompose = layer_norm_decompose,
     .eval = layer_norm_eval,
-    .samples = layer_norm_samples,
+    .samples = layer_norm_all_samples,
 };
 
 /* ---- layer_norm_grad ------------------------------------------------------------------------- */
@@ -340,6 +351,17 @@ static int32_t layer_norm_grad_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special layer_norm_grad_special[] = {
+    {"affine", "special values", 0, 1},
+    {"two axes", "special values, g", 0, 4},
+};
+
+static int32_t layer_norm_grad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, layer_norm_grad_samples, layer_norm_grad_special,
+                                 BURNI_N_SPECIAL(layer_norm_grad_special));
+}
+
 const burn_op_def burn_op_def_layer_norm_grad = {
     BURNI_DEF(LAYER_NORM_GRAD, layer_norm_grad),
     .flags = BURN_OP_INTERNAL,
@@ -353,5 +375,5 @@ const burn_op_def burn_op_def_layer_norm_grad = {
     .infer = layer_norm_grad_infer,
     .decompose = layer_norm_grad_decompose,
     .eval = layer_norm_grad_eval,
-    .samples = layer_norm_grad_samples,
+    .samples = layer_norm_grad_all_samples,
 };

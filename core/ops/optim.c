@@ -81,6 +81,16 @@ static int32_t assign_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special assign_special[] = {
+    {"matrix", "special values", 2, 0},
+};
+
+static int32_t assign_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, assign_samples, assign_special,
+                                 BURNI_N_SPECIAL(assign_special));
+}
+
 const burn_op_def burn_op_def_assign = {
     BURNI_DEF(ASSIGN, assign),
     .flags = BURN_OP_MINIMAL | BURN_OP_PRIMITIVE,
@@ -94,7 +104,7 @@ const burn_op_def burn_op_def_assign = {
     .infer = assign_infer,
     .no_vjp = "assigning to a variable is not recorded on the tape",
     .eval = assign_eval,
-    .samples = assign_samples,
+    .samples = assign_all_samples,
 };
 
 /* ---- sgd_step -------------------------------------------------------------------------------- */
@@ -260,6 +270,17 @@ static int32_t sgd_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special sgd_step_special[] = {
+    {"plain", "special values", 0, 3},
+    {"nesterov with decay", "special values, nesterov", 0, 7},
+};
+
+static int32_t sgd_step_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, sgd_samples, sgd_step_special,
+                                 BURNI_N_SPECIAL(sgd_step_special));
+}
+
 const burn_op_def burn_op_def_sgd_step = {
     BURNI_DEF(SGD_STEP, sgd_step),
     .summary = "one step of stochastic gradient descent, with momentum when velocity is given",
@@ -276,7 +297,7 @@ const burn_op_def burn_op_def_sgd_step = {
     .no_vjp = step_no_vjp,
     .decompose = sgd_decompose,
     .eval = sgd_eval,
-    .samples = sgd_samples,
+    .samples = sgd_step_all_samples,
 };
 
 /* ---- adam_step ------------------------------------------------------------------------------- */
@@ -453,6 +474,17 @@ static int32_t adam_samples(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special adam_step_special[] = {
+    {"third step", "special values", 0, 2},
+    {"decoupled decay", "special values, decoupled decay", 0, 1},
+};
+
+static int32_t adam_step_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, adam_samples, adam_step_special,
+                                 BURNI_N_SPECIAL(adam_step_special));
+}
+
 const burn_op_def burn_op_def_adam_step = {
     BURNI_DEF(ADAM_STEP, adam_step),
     .summary = "one step of Adam or AdamW with bias correction",
@@ -469,5 +501,5 @@ const burn_op_def burn_op_def_adam_step = {
     .no_vjp = step_no_vjp,
     .decompose = adam_decompose,
     .eval = adam_eval,
-    .samples = adam_samples,
+    .samples = adam_step_all_samples,
 };

@@ -208,8 +208,8 @@ static int32_t unary_extra(uint32_t i, burn_sample *s, const burni_domain *d)
     static const int64_t small[] = {3};
     int64_t points[] = {(int64_t)d->n_points};
     if (i == 0) {
-        begin(s, "special values", d);
         int odd = d->special == 0;
+        begin(s, odd ? "more values" : "special values", d);
         put(s, 0, odd ? d->fill : BURN_FILL_SPECIAL, d->lo, d->hi, 1, special);
         s->dtypes = d->special;
         s->flags |= BURN_SAMPLE_NO_GRAD;
@@ -283,7 +283,7 @@ static int32_t binary_extra(uint32_t i, burn_sample *s, const burni_domain *d)
     }
     static const char *const names[] = {"immediate on the right", "immediate on the left",
                                         "special values", "chosen points"};
-    begin(s, names[i], d);
+    begin(s, i == 2 && d->special == 0 ? "more values" : names[i], d);
     if (i == 0) {
         put(s, 0, d->fill, d->lo, d->hi, 2, dims);
         burni_sample_immediate(s, 1, 0, d->number);

@@ -315,6 +315,18 @@ static int32_t samples_avg(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special avg_pool2d_special[] = {
+    {"overlapping", "special values", 0, 1},
+    {"padding counts", "special values, padding", 0, 1},
+    {"ceil", "special values, ceil", 0, 1},
+};
+
+static int32_t avg_pool2d_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_avg, avg_pool2d_special,
+                                 BURNI_N_SPECIAL(avg_pool2d_special));
+}
+
 static const burn_role avg_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_FLOAT),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_FLOAT),
@@ -332,5 +344,5 @@ const burn_op_def burn_op_def_avg_pool2d = {
     .infer = infer_avg,
     .decompose = decompose_avg,
     .eval = eval_avg,
-    .samples = samples_avg,
+    .samples = avg_pool2d_all_samples,
 };

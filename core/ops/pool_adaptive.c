@@ -244,6 +244,17 @@ static int32_t samples_avg(uint32_t i, burn_sample *out)
     return samples_adaptive(i, out, 32.0);
 }
 
+static const burni_special adaptive_avg_pool2d_special[] = {
+    {"uneven", "special values", 0, 1},
+    {"even", "special values, even", 0, 1},
+};
+
+static int32_t adaptive_avg_pool2d_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_avg, adaptive_avg_pool2d_special,
+                                 BURNI_N_SPECIAL(adaptive_avg_pool2d_special));
+}
+
 static const burn_role avg_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_FLOAT),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_FLOAT),
@@ -261,7 +272,7 @@ const burn_op_def burn_op_def_adaptive_avg_pool2d = {
     .infer = infer_avg,
     .decompose = decompose_avg,
     .eval = eval_avg,
-    .samples = samples_avg,
+    .samples = adaptive_avg_pool2d_all_samples,
 };
 
 /* ---- adaptive_max_pool2d --------------------------------------------------------------------- */
@@ -339,6 +350,18 @@ static int32_t samples_max(uint32_t i, burn_sample *out)
     return samples_adaptive(i, out, 0.0);
 }
 
+static const burni_special adaptive_max_pool2d_special[] = {
+    {"uneven", "special values", 1, 0},
+    {"even", "special values, even", 0, 1},
+    {"uneven", "special values, few", 0, 1},
+};
+
+static int32_t adaptive_max_pool2d_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_max, adaptive_max_pool2d_special,
+                                 BURNI_N_SPECIAL(adaptive_max_pool2d_special));
+}
+
 static const burn_role max_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_NUMERIC),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_NUMERIC),
@@ -356,5 +379,5 @@ const burn_op_def burn_op_def_adaptive_max_pool2d = {
     .infer = infer_max,
     .decompose = decompose_max,
     .eval = eval_max,
-    .samples = samples_max,
+    .samples = adaptive_max_pool2d_all_samples,
 };

@@ -473,7 +473,7 @@ typedef struct reduce_domain {
     uint8_t corrected; /* takes the correction of the rows */
     double tolerance;
     double grad_tolerance;
-    uint64_t special; /* dtypes that are tried with special values */
+    uint64_t special; /* dtypes of lines full of special values; 0: floats, lines with few */
 } reduce_domain;
 
 typedef struct reduce_row {
@@ -552,6 +552,7 @@ static int32_t reduce_errors(uint32_t i, burn_sample *s, const reduce_domain *d)
 static int32_t reduce_samples(uint32_t i, burn_sample *s, const reduce_domain *d)
 {
     static const reduce_row special = {"special values", 2, {9, 11}, 1, 0, {1}, 0};
+    static const reduce_row short_lines = {"special values", 2, {17, 5}, 1, 0, {1}, 1};
     if (i < N_REDUCE_ROWS) {
         reduce_sample(s, &reduce_rows[i], d);
         /* One element with correction: NaN by 0 / 0. */
@@ -572,10 +573,9 @@ static int32_t reduce_samples(uint32_t i, burn_sample *s, const reduce_domain *d
     }
     i -= N_NOTHING_ROWS;
     if (i == 0) {
-        reduce_sample(s, &special, d);
-        s->in[0].fill = d->special != 0 ? BURN_FILL_SPECIAL : d->fill;
+        reduce_sample(s, d->special != 0 ? &special : &short_lines, d);
         s->dtypes = d->special;
-        s->flags = BURN_SAMPLE_NO_GRAD;
+        burni_sample_special(s, d->special != 0, d->special == 0);
         return BURN_OK;
     }
     if (i == 1 && d->partial != 0 && d->partial != 255) {
@@ -618,7 +618,7 @@ REDUCE_SAMPLES(logs)
 #undef REDUCE_SAMPLES
 
 /* A product of many factors leaves the range of f16 and loses digits: short groups only. */
-static int32_t samples_prod(uint32_t i, burn_sample *s)
+static int32_t short_prod_samples(uint32_t i, burn_sample *s)
 {
     static const int64_t nine[] = {9};
     static const double zeros[] = {2.0, 0.0, 3.0, 0.0, 0.0, 3.0, 2.0, 1.0, 3.0};
@@ -638,6 +638,15 @@ static int32_t samples_prod(uint32_t i, burn_sample *s)
         s->flags = 0;
     }
     return BURN_OK;
+}
+
+static int32_t samples_prod(uint32_t i, burn_sample *out)
+{
+    static const burni_special special[] = {
+        {"last axis", "special values", 0, 1},
+        {"two axes apart", "special values, two axes", 0, 1},
+    };
+    return burni_samples_special(i, out, short_prod_samples, special, BURNI_N_SPECIAL(special));
 }
 
 /* ---- definitions ----------------------------------------------------------------------------- */

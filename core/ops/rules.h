@@ -138,6 +138,23 @@ void burni_sample_shape(burn_sample *s, uint32_t dtype, uint32_t rank, const int
  */
 enum { BURNI_NONFINITE = 1 };
 void burni_sample_nonfinite(burn_sample *s, uint32_t i);
+/*
+ * Samples with NaN, infinities, zeros of both signs and subnormals (special.c). Operands in mask
+ * `moved` get BURN_FILL_SPECIAL; those in `summed` floats whose sums do not depend on their order.
+ * burni_samples_special: the samples of `rows`, and behind them, per entry, the one that is called
+ * `like` once more, under another name.
+ */
+typedef int32_t (*burni_samples_fn)(uint32_t i, burn_sample *out);
+typedef struct burni_special {
+    const char *like;
+    const char *name;
+    uint32_t moved;
+    uint32_t summed;
+} burni_special;
+void burni_sample_special(burn_sample *s, uint32_t moved, uint32_t summed);
+int32_t burni_samples_special(uint32_t i, burn_sample *out, burni_samples_fn rows,
+                              const burni_special *special, uint32_t n);
+#define BURNI_N_SPECIAL(table) ((uint32_t)(sizeof(table) / sizeof((table)[0])))
 /* The sample must fail with that code. */
 void burni_sample_error(burn_sample *s, int32_t code);
 void burni_sample_tensor(burn_sample *s, uint32_t i, uint8_t dtype, uint8_t fill, uint32_t rank,

@@ -354,6 +354,17 @@ static int32_t softmax_grad_samples(uint32_t i, burn_sample *out)
     return gradient_samples(i, out, 0.0, 1.0);
 }
 
+static const burni_special softmax_grad_special[] = {
+    {"matrix", "special values", 0, 2},
+    {"first axis", "special values, first axis", 0, 2},
+};
+
+static int32_t softmax_grad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, softmax_grad_samples, softmax_grad_special,
+                                 BURNI_N_SPECIAL(softmax_grad_special));
+}
+
 const burn_op_def burn_op_def_softmax_grad = {
     BURNI_DEF(SOFTMAX_GRAD, softmax_grad),
     .flags = BURN_OP_INTERNAL,
@@ -368,7 +379,7 @@ const burn_op_def burn_op_def_softmax_grad = {
     .infer = softmax_grad_infer,
     .decompose = softmax_grad_decompose,
     .eval = softmax_grad_eval,
-    .samples = softmax_grad_samples,
+    .samples = softmax_grad_all_samples,
 };
 
 /* ---- log_softmax_grad: g - exp(y) sum(g) ---- */
@@ -414,6 +425,17 @@ static int32_t log_softmax_grad_samples(uint32_t i, burn_sample *out)
     return gradient_samples(i, out, -4.0, 0.0);
 }
 
+static const burni_special log_softmax_grad_special[] = {
+    {"matrix", "special values", 0, 2},
+    {"first axis", "special values, first axis", 0, 2},
+};
+
+static int32_t log_softmax_grad_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, log_softmax_grad_samples, log_softmax_grad_special,
+                                 BURNI_N_SPECIAL(log_softmax_grad_special));
+}
+
 const burn_op_def burn_op_def_log_softmax_grad = {
     BURNI_DEF(LOG_SOFTMAX_GRAD, log_softmax_grad),
     .flags = BURN_OP_INTERNAL,
@@ -428,5 +450,5 @@ const burn_op_def burn_op_def_log_softmax_grad = {
     .infer = log_softmax_grad_infer,
     .decompose = log_softmax_grad_decompose,
     .eval = log_softmax_grad_eval,
-    .samples = log_softmax_grad_samples,
+    .samples = log_softmax_grad_all_samples,
 };

@@ -178,6 +178,16 @@ static int32_t samples_reshape(uint32_t i, burn_sample *out)
                          out);
 }
 
+static const burni_special reshape_special[] = {
+    {"flatten", "special values", 1, 0},
+};
+
+static int32_t reshape_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_reshape, reshape_special,
+                                 BURNI_N_SPECIAL(reshape_special));
+}
+
 const burn_op_def burn_op_def_reshape = {
     VIEW_DEF(RESHAPE, reshape),
     .summary = "The same elements in row-major order under other dims",
@@ -188,7 +198,7 @@ const burn_op_def burn_op_def_reshape = {
     .view = view_reshape,
     .vjp = vjp_reshape,
     .eval = eval_reshape,
-    .samples = samples_reshape,
+    .samples = reshape_all_samples,
 };
 
 /* ---- expand ---------------------------------------------------------------------------------- */
@@ -287,6 +297,16 @@ static int32_t samples_expand(uint32_t i, burn_sample *out)
                          out);
 }
 
+static const burni_special expand_special[] = {
+    {"inner and outer", "special values", 1, 0},
+};
+
+static int32_t expand_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_expand, expand_special,
+                                 BURNI_N_SPECIAL(expand_special));
+}
+
 const burn_op_def burn_op_def_expand = {
     VIEW_DEF(EXPAND, expand),
     .summary = "Dims of size 1 (and new dims on the left) repeat without being stored",
@@ -297,7 +317,7 @@ const burn_op_def burn_op_def_expand = {
     .view = view_expand,
     .vjp = vjp_expand,
     .eval = eval_expand,
-    .samples = samples_expand,
+    .samples = expand_all_samples,
 };
 
 /* ---- permute --------------------------------------------------------------------------------- */
@@ -407,6 +427,17 @@ static int32_t samples_permute(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special permute_special[] = {
+    {"rotate", "special values", 1, 0},
+    {"channels last to first", "special values, rank 4", 1, 0},
+};
+
+static int32_t permute_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_permute, permute_special,
+                                 BURNI_N_SPECIAL(permute_special));
+}
+
 static const burn_attr permute_attrs[] = {
     BURNI_ATTR(burn_attrs_permute, n_axes, BURN_ATTR_U32, BURN_ATTR_KEY, "the tensor's rank"),
     BURNI_ATTR(burn_attrs_permute, perm, BURN_ATTR_I64_LIST, BURN_ATTR_KEY,
@@ -423,7 +454,7 @@ const burn_op_def burn_op_def_permute = {
     .view = view_permute,
     .vjp = vjp_permute,
     .eval = eval_permute,
-    .samples = samples_permute,
+    .samples = permute_all_samples,
 };
 
 /* ---- flip ------------------------------------------------------------------------------------ */
@@ -522,6 +553,16 @@ static int32_t samples_flip(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special flip_special[] = {
+    {"two of three", "special values", 1, 0},
+};
+
+static int32_t flip_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_flip, flip_special,
+                                 BURNI_N_SPECIAL(flip_special));
+}
+
 const burn_op_def burn_op_def_flip = {
     VIEW_DEF(FLIP, flip),
     .summary = "The order of the elements along some axes reversed (no axis: unchanged)",
@@ -532,5 +573,5 @@ const burn_op_def burn_op_def_flip = {
     .view = view_flip,
     .vjp = vjp_flip,
     .eval = eval_flip,
-    .samples = samples_flip,
+    .samples = flip_all_samples,
 };

@@ -209,6 +209,16 @@ static int32_t samples_slice(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special slice_special[] = {
+    {"step 2", "special values", 1, 0},
+};
+
+static int32_t slice_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_slice, slice_special,
+                                 BURNI_N_SPECIAL(slice_special));
+}
+
 static const burn_role slice_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_ANY),
     BURNI_ROLE("start", BURN_ROLE_ONLY_IMMEDIATE | BURN_ROLE_NO_GRAD, BURN_BIT(I64)),
@@ -233,7 +243,7 @@ const burn_op_def burn_op_def_slice = {
     .vjp = vjp_slice,
     .vjp_saves = slice_saves,
     .eval = eval_slice,
-    .samples = samples_slice,
+    .samples = slice_all_samples,
 };
 
 /* ---- slice_assign ---------------------------------------------------------------------------- */
@@ -325,6 +335,16 @@ static int32_t samples_slice_assign(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special slice_assign_special[] = {
+    {"step 2", "special values", 3, 0},
+};
+
+static int32_t slice_assign_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_slice_assign, slice_assign_special,
+                                 BURNI_N_SPECIAL(slice_assign_special));
+}
+
 static const burn_role slice_assign_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_ANY),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_ANY),
@@ -348,7 +368,7 @@ const burn_op_def burn_op_def_slice_assign = {
     .vjp = vjp_slice_assign,
     .vjp_saves = slice_assign_saves,
     .eval = eval_slice_assign,
-    .samples = samples_slice_assign,
+    .samples = slice_assign_all_samples,
 };
 
 /* ---- unfold ---------------------------------------------------------------------------------- */
@@ -490,6 +510,16 @@ static int32_t samples_unfold(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+static const burni_special unfold_special[] = {
+    {"dilated", "special values", 1, 0},
+};
+
+static int32_t unfold_all_samples(uint32_t i, burn_sample *out)
+{
+    return burni_samples_special(i, out, samples_unfold, unfold_special,
+                                 BURNI_N_SPECIAL(unfold_special));
+}
+
 static const burn_role unfold_roles[] = {
     BURNI_ROLE("x", 0, BURN_SET_ANY),
     BURNI_ROLE_LIKE("y", 0, 0, BURN_SET_ANY),
@@ -520,5 +550,5 @@ const burn_op_def burn_op_def_unfold = {
     .vjp = vjp_unfold,
     .vjp_saves = burni_saves_nothing,
     .eval = eval_unfold,
-    .samples = samples_unfold,
+    .samples = unfold_all_samples,
 };

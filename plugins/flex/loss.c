@@ -240,6 +240,11 @@ static void finish_gradient(const entropy *e, int64_t position, void *line,
     double s = e->attrs->label_smoothing;
     int64_t n = e->axis.n;
     double even = s / (double)n;
+    if (!isfinite(by)) { /* a difference of two infinities would be NaN */
+        finish_gradient(e, position, line, target_line, 1.0, exp_sum);
+        e->table->scale(line, line, by, n);
+        return;
+    }
     if (e->probabilities) {
         double mass = 0;
         for (int64_t c = 0; c < n; c++) {

@@ -425,7 +425,11 @@ static void batch_grad_channel(void *ctx, int64_t channel, uint32_t slot)
         const void *x = flex_line_get(dtype, b->x, at, c.step, c.length, scratch);
         const void *g = flex_line_get(dtype, b->g, at, c.step, c.length, scratch + bytes);
         void *out = flex_line_open(dtype, gx, at, c.step, scratch + 2 * bytes);
-        b->table->norm_grad(out, x, g, NULL, mean, inv, by, centre, c.length);
+        if (b->attrs->training) {
+            b->table->norm_grad(out, x, g, NULL, mean, inv, by, centre, c.length);
+        } else { /* x has no part in it, not even 0 times an infinity */
+            b->table->scale(out, g, by, c.length);
+        }
         flex_line_put(dtype, gx, at, c.step, c.length, out);
     }
     for (uint32_t i = 1; i < b->call->n_out; i++) {

@@ -7,7 +7,9 @@
  */
 #include "conformance.h"
 
+#include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 static int may_carry_gradient(const burn_role *role)
 {
@@ -50,6 +52,74 @@ static const char *attributes_fault(const burn_op_def *def)
     return NULL;
 }
 
+/* 1 when the operand's values are, or may be, NaN or infinite in some float dtype. */
+static int holds_special(const burn_op_def *def, const burn_sample *sample, uint32_t i)
+{
+    const burn_sample_operand *operand = &sample->in[i];
+    uint64_t dtypes = conf_role_in(def, i)->dtypes[0];
+    if (operand->dtype != 0) {
+        dtypes = UINT64_C(1) << operand->dtype;
+    } else if (sample->dtypes != 0) {
+        dtypes &= sample->dtypes;
+    }
+    if (operand->kind != BURN_TENSOR || (dtypes & BURN_SET_FLOAT) == 0) {
+        return 0;
+    }
+    uint64_t n = (uint64_t)burn_dims_count(operand->rank, operand->dims);
+    int special = operand->fill == BURN_FILL_SPECIAL && n > 2;
+    uint64_t n_values = operand->fill == BURN_FILL_VALUES ? operand->n_values : 0;
+    for (uint64_t k = 0; k < n_values && k < n; k++) {
+        special |= !isfinite(operand->values[k]);
+    }
+    return special;
+}
+
+static int takes_floats(const burn_op_def *def)
+{
+    int floats = 0;
+    for (uint32_t i = 0; i < def->n_in; i++) {
+        const burn_role *role = conf_role_in(def, i);
+        floats |= (role->flags & BURN_ROLE_ONLY_IMMEDIATE) == 0 &&
+                  (role->dtypes[0] & BURN_SET_FLOAT) != 0;
+    }
+    return floats;
+}
+
+/*
+ * Floats are tried with what is no number, too. Operands of pointwise ops with ordinary numbers
+ * are, by sweep.c; others must have a sample, since only they know where it has one right answer.
+ * What is called special is.
+ */
+static const char *special_fault(const burn_op_def *def)
+{
+    static burn_sample sample; /* large */
+    int found = !takes_floats(def);
+    for (uint32_t k = 0;; k++) {
+        memset(&sample, 0, sizeof(sample));
+        sample.struct_size = (uint32_t)sizeof(sample);
+        if (def->samples(k, &sample) != BURN_OK) {
+            break;
+        }
+        int special = 0;
+        int any = 0;
+        int swept = 0;
+        for (uint32_t i = 0; i < sample.n_in && i < CONF_MAX_IN; i++) {
+            special |= holds_special(def, &sample, i);
+            any |= sample.in[i].fill == BURN_FILL_SPECIAL;
+            swept |= sample.in[i].fill == BURN_FILL_NORMAL;
+        }
+        int tried = special || (swept && def->fuse == BURN_FUSE_POINTWISE);
+        found |= tried && (sample.flags & BURN_SAMPLE_ERROR) == 0;
+        if (!special && !any && sample.name != NULL && strstr(sample.name, "special") != NULL) {
+            return "a sample is called special and holds neither NaN nor infinities";
+        }
+    }
+    return found ? NULL
+                 : "it takes floats, and no sample has NaN or infinities: add one with "
+                   "BURN_FILL_SPECIAL, or with values whose result does not depend on the order "
+                   "of sums (BURN_SAMPLE_NO_GRAD)";
+}
+
 /* What is wrong with a definition, or NULL. */
 static const char *definition_fault(const burn_op_def *def)
 {
@@ -77,7 +147,8 @@ static const char *definition_fault(const burn_op_def *def)
     if (def->vjp != NULL && def->vjp_saves == NULL) {
         return "it has a vjp but does not say what that needs (vjp_saves)";
     }
-    return attributes_fault(def);
+    const char *fault = attributes_fault(def);
+    return fault != NULL ? fault : special_fault(def);
 }
 
 uint32_t conf_first_good_sample(const burn_op_def *def)

@@ -106,15 +106,17 @@ static int32_t eval(const burn_eval *a)
 static int32_t samples(uint32_t i, burn_sample *out)
 {
     const int64_t dims[1] = {3};
-    if (i > 0) {
+    if (i > 1) {
         return BURN_E_END;
     }
-    burn_sample_begin(out, "vector", 2.0, 64.0);
-    burn_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, 1, dims);
+    uint8_t fill = i == 0 ? BURN_FILL_NORMAL : BURN_FILL_SPECIAL;
+    burn_sample_begin(out, i == 0 ? "vector" : "special values", 2.0, 64.0);
+    burn_sample_tensor(out, 0, 0, fill, 1, dims);
     burn_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, 1, dims);
     if (is("samples_past")) {
         overrun(out + 1, 48);
     }
+    out->flags |= i == 0 ? 0 : BURN_SAMPLE_NO_GRAD;
     return BURN_OK;
 }
 

@@ -71,12 +71,14 @@ static int32_t eval(const burn_eval *a)
 static int32_t samples(uint32_t i, burn_sample *out)
 {
     const int64_t dims[2] = {4, 6};
-    if (i > 0) {
+    if (i > 1) {
         return BURN_E_END;
     }
-    burn_sample_begin(out, "matrix", 2.0, 64.0);
-    burn_sample_tensor(out, 0, 0, BURN_FILL_NORMAL, 2, dims);
+    uint8_t fill = i == 0 ? BURN_FILL_NORMAL : BURN_FILL_SPECIAL;
+    burn_sample_begin(out, i == 0 ? "matrix" : "special values", 2.0, 64.0);
+    burn_sample_tensor(out, 0, 0, fill, 2, dims);
     burn_sample_tensor(out, 1, 0, BURN_FILL_NORMAL, 2, dims);
+    out->flags |= i == 0 ? 0 : BURN_SAMPLE_NO_GRAD;
     return BURN_OK;
 }
 
@@ -506,8 +508,8 @@ static void state_strided(void)
 
 static int32_t samples_that_fail(uint32_t i, burn_sample *out)
 {
-    if (i != 1) {
-        return i > 1 ? BURN_E_END : samples(i, out);
+    if (i != 2) {
+        return i > 2 ? BURN_E_END : samples(i, out);
     }
     (void)samples(0, out);
     out->flags |= BURN_SAMPLE_ERROR;
@@ -518,6 +520,31 @@ static int32_t samples_that_fail(uint32_t i, burn_sample *out)
 static void error(void)
 {
     ops[1].samples = samples_that_fail;
+}
+
+static int32_t ordinary_samples(uint32_t i, burn_sample *out)
+{
+    return i > 0 ? BURN_E_END : samples(i, out);
+}
+
+static void ordinary(void)
+{
+    ops[1].samples = ordinary_samples;
+}
+
+/* Called special, and has ordinary numbers; another one has special ones. */
+static int32_t misnamed_samples(uint32_t i, burn_sample *out)
+{
+    int32_t rc = i > 2 ? BURN_E_END : samples(i > 1 ? 1 : i, out);
+    if (i == 1) {
+        out->in[0].fill = BURN_FILL_NORMAL;
+    }
+    return rc;
+}
+
+static void misnamed(void)
+{
+    ops[1].samples = misnamed_samples;
 }
 
 static int32_t infer_curtly(const burn_infer *a)
@@ -548,8 +575,10 @@ static const defect defects[] = {
     {"in_place", in_place},
     {"layouts", layouts},
     {"mixed", mixed},
+    {"misnamed", misnamed},
     {"moved", moved},
     {"moved_mixed", moved_mixed},
+    {"ordinary", ordinary},
     {"parts_mixed", parts_mixed},
     {"refuse", refuse},
     {"repeat", repeat},

@@ -45,6 +45,8 @@ CASES = {
                       ("forward", "sweep"), F32),
     "sweep": (("sweep 17 for 4",), ("sweep",), F32),
     "error": (("error",), (), F32),
+    "ordinary": (("definition",), (), ["--no-modes", "--smoke"]),
+    "misnamed": (("definition",), (), ["--no-modes", "--smoke"]),
     "refuse": (("refuse size",), (), ["--no-modes", "--smoke"]),
     "threads": (("same bits 3 threads",), (), []),
     "threads_gradient": (("same bits 3 threads",), (), []),
@@ -54,6 +56,8 @@ CASES = {
 }
 # What the failing line says, where the check alone does not tell.
 TEXTS = {
+    "ordinary": "no sample has NaN or infinities",
+    "misnamed": "is called special and holds neither",
     "second_unknown": "no element could be checked",
     "moved": "was moved while another handle held it",
     "in_place": "has other bits when the operands are moved",

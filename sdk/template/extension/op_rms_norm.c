@@ -122,7 +122,10 @@ typedef struct sample_row {
     double eps;
 } sample_row;
 
-/* Few, small and odd sizes; and one for each rule that infer has. */
+/*
+ * Few, small and odd sizes; one whose rows hold NaN, infinities, zeros of both signs and a
+ * subnormal; and one for each rule that infer has.
+ */
 static const sample_row sample_rows[] = {
     {"matrix", BURN_OK, 2, {3, 5}, 1e-6},
     {"vector", BURN_OK, 1, {17}, 1e-6},
@@ -131,8 +134,15 @@ static const sample_row sample_rows[] = {
     {"rows of one", BURN_OK, 2, {4, 1}, 0.1},
     {"no rows", BURN_OK, 2, {0, 4}, 1e-6},
     {"empty rows", BURN_OK, 2, {3, 0}, 1e-6},
+    {"special values", BURN_OK, 2, {4, 3}, 1e-6},
     {"a scalar", BURN_E_SHAPE, 0, {0}, 1e-6},
     {"eps of 0", BURN_E_INVALID, 2, {3, 5}, 0.0},
+};
+
+/* Each row has one answer, whatever the order of its sum: an infinite one makes the others 0. */
+static const double special[12] = {
+    1.0, (double)NAN, 2.0, (double)INFINITY, -2.0, -0.0, 0.5, -(double)INFINITY, 0.0,
+    0x1p-130, 1.0, -0.0,
 };
 
 static int32_t samples(uint32_t i, burn_sample *out)
@@ -156,6 +166,12 @@ static int32_t samples(uint32_t i, burn_sample *out)
     out->in[0].fill = BURN_FILL_NORMAL;
     out->in[0].rank = row->rank;
     memcpy(out->in[0].dims, row->dims, sizeof(row->dims));
+    if (strcmp(row->name, "special values") == 0) {
+        out->flags |= BURN_SAMPLE_NO_GRAD; /* forward only */
+        out->in[0].fill = BURN_FILL_VALUES;
+        out->in[0].n_values = (uint32_t)BURN_COUNT(special);
+        out->in[0].values = special;
+    }
     return BURN_OK;
 }
 
