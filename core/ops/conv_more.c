@@ -235,6 +235,13 @@ static const burn_role conv_roles[] = {
 
 static const uint32_t conv_saves[] = {BURN_SAVE_IN(1), BURN_SAVE_IN(0), 0};
 
+static uint64_t flops_conv1d(const burn_infer *a)
+{
+    const int64_t *w = a->in[1]->dims;
+    int64_t n = burni_numel(a->out[0].rank, a->out[0].dims);
+    return 2 * (uint64_t)n * (uint64_t)w[1] * (uint64_t)w[2];
+}
+
 const burn_op_def burn_op_def_conv1d = {
     BURNI_DEF(CONV1D, conv1d),
     .summary = "1-D cross-correlation with stride, padding, dilation and groups",
@@ -251,6 +258,7 @@ const burn_op_def burn_op_def_conv1d = {
     .decompose = decompose_conv1d,
     .eval = eval_conv1d,
     .samples = samples_conv1d,
+    .flops = flops_conv1d,
 };
 
 /* ---- conv_transpose2d ------------------------------------------------------------------------ */
@@ -457,6 +465,14 @@ static int32_t samples_transpose(uint32_t i, burn_sample *out)
     return BURN_OK;
 }
 
+/* Each element of x takes part in a window of the result. */
+static uint64_t flops_transpose(const burn_infer *a)
+{
+    const int64_t *w = a->in[1]->dims;
+    int64_t n = burni_numel(a->in[0]->rank, a->in[0]->dims);
+    return 2 * (uint64_t)n * (uint64_t)w[1] * (uint64_t)w[2] * (uint64_t)w[3];
+}
+
 const burn_op_def burn_op_def_conv_transpose2d = {
     BURNI_DEF(CONV_TRANSPOSE2D, conv_transpose2d),
     .summary = "Transposed 2-D convolution: conv2d's input gradient as an op of its own",
@@ -472,4 +488,5 @@ const burn_op_def burn_op_def_conv_transpose2d = {
     .decompose = decompose_transpose,
     .eval = eval_transpose,
     .samples = samples_transpose,
+    .flops = flops_transpose,
 };

@@ -254,7 +254,7 @@ static double meetings(const burn_meta *meta, const burn_meta *large)
     return n;
 }
 
-/* Work of an op that does not say it, such as a convolution that is made of others. */
+/* Work of an op that does not say it. */
 static double guess_work(const conf_case *c)
 {
     uint32_t at = 0;

@@ -38,6 +38,46 @@ static void test_samples(void **state)
     }
 }
 
+/* A multiplication and an addition for each term: the conformance tool leaves out sizes that are
+ * much work, which it cannot where nothing is said. */
+static void test_work_of_convolutions(void **state)
+{
+    (void)state;
+    static const struct {
+        const burn_op_def *def;
+        burn_meta x, w, out;
+        uint64_t terms;
+    } rows[] = {
+        {&burn_op_def_conv1d,
+         {.kind = BURN_TENSOR, .rank = 3, .dims = {2, 4, 10}},
+         {.kind = BURN_TENSOR, .rank = 3, .dims = {6, 4, 3}},
+         {.kind = BURN_TENSOR, .rank = 3, .dims = {2, 6, 8}},
+         2 * 6 * 8 * 4 * 3},
+        {&burn_op_def_conv2d,
+         {.kind = BURN_TENSOR, .rank = 4, .dims = {2, 4, 10, 7}},
+         {.kind = BURN_TENSOR, .rank = 4, .dims = {6, 4, 3, 5}},
+         {.kind = BURN_TENSOR, .rank = 4, .dims = {2, 6, 8, 3}},
+         2 * 6 * 8 * 3 * 4 * 3 * 5},
+        {&burn_op_def_conv_transpose2d,
+         {.kind = BURN_TENSOR, .rank = 4, .dims = {2, 6, 8, 3}},
+         {.kind = BURN_TENSOR, .rank = 4, .dims = {6, 4, 3, 5}},
+         {.kind = BURN_TENSOR, .rank = 4, .dims = {2, 4, 10, 7}},
+         2 * 6 * 8 * 3 * 4 * 3 * 5},
+    };
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        const burn_meta *in[2] = {&rows[k].x, &rows[k].w};
+        burn_meta out = rows[k].out;
+        burn_infer a;
+        BURN_INIT(&a, burn_infer);
+        a.n_in = 2;
+        a.n_out = 1;
+        a.in = in;
+        a.out = &out;
+        assert_non_null(rows[k].def->flops);
+        assert_int_equal(rows[k].def->flops(&a), 2 * rows[k].terms);
+    }
+}
+
 static burn_attrs_conv conv_attrs(int64_t sh, int64_t sw, int64_t ph, int64_t pw)
 {
     burn_attrs_conv a;
@@ -378,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_work_of_convolutions),
         cmocka_unit_test(test_convolution_values),
         cmocka_unit_test(test_pool_values),
         cmocka_unit_test(test_max_pool_of_special_values),
