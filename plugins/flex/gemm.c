@@ -21,6 +21,7 @@ typedef struct batch {
     flex_gemm g; /* of item 0 */
     uint32_t rank;
     int64_t count;
+    int64_t unmerged; /* what count would be if no rows were merged */
     int64_t dims[BURN_MAX_RANK];
     int64_t a_strides[BURN_MAX_RANK];
     int64_t b_strides[BURN_MAX_RANK];
@@ -83,6 +84,7 @@ static void make_batch(const burn_call *call, batch *p)
         p->a_strides[i] = batch_stride(x, z->rank, i);
         p->b_strides[i] = batch_stride(y, z->rank, i);
     }
+    p->unmerged = flex_product(p->rank, p->dims);
     merge_rows(p);
     g->crs = g->n;
     const burn_operand *bias = call->n_in > 2 ? flex_in(call, 2) : NULL;
@@ -108,23 +110,32 @@ static flex_gemm batch_item(const batch *p, int64_t item)
     return g;
 }
 
-/* Items go to slots when there are enough of them or they are small. */
-static int by_items(const batch *p)
+/* Items of m rows each go to slots when there are enough of them or they are small. */
+static int goes_by_items(const flex_gemm *g, int64_t count, int64_t m)
 {
-    if (p->rank == 0) {
-        return 0;
-    }
-    const flex_gemm *g = &p->g;
     int64_t threads = (int64_t)flex_thread_count();
-    return p->count >= 4 * threads || (p->count > 1 && g->m * g->n * g->k < (INT64_C(1) << 21));
+    return count >= 4 * threads || (count > 1 && m * g->n * g->k < (INT64_C(1) << 21));
 }
 
+static int by_items(const batch *p)
+{
+    return p->rank > 0 && goes_by_items(&p->g, p->count, p->g.m);
+}
+
+/*
+ * As much as the batch needs whatever its strides: these say how many rows merge, but a prepared
+ * call serves others. All rows as one product need the most, or so many slots for items.
+ */
 static uint64_t batch_bytes(const batch *p)
 {
-    if (by_items(p)) {
-        return flex_gemm_bytes(&p->g, 1) * flex_slots(p->count);
+    flex_gemm all = p->g;
+    all.m = p->count * p->g.m;
+    uint64_t bytes = flex_gemm_bytes(&all, flex_thread_count());
+    if (p->unmerged > 1 && goes_by_items(&all, p->unmerged, all.m / p->unmerged)) {
+        uint64_t slots = flex_gemm_bytes(&all, 1) * flex_slots(p->unmerged);
+        bytes = slots > bytes ? slots : bytes;
     }
-    return flex_gemm_bytes(&p->g, flex_thread_count());
+    return bytes;
 }
 
 typedef struct item_job {

@@ -74,8 +74,8 @@ static inline const flex_gemm_kernels *flex_gemm_table(void)
     return &flex_gemm_kernels_baseline;
 }
 
-/* Bytes of memory that a product needs when one thread computes it, and when all may. Where `rows`
- * is 0, never less than a product with smaller m, n and k needs. */
+/* Bytes of memory that a product needs when one thread computes it, and when all may. Never
+ * less than the product needs with a smaller m; where `rows` is 0, nor with smaller n and k. */
 uint64_t flex_gemm_bytes(const flex_gemm *g, uint32_t threads);
 
 /* Computes on the calling thread only; memory of flex_gemm_bytes(g, 1), 64-byte aligned. */

@@ -91,7 +91,7 @@ int64_t flex_gemm_direct_columns(const flex_gemm *g, uint32_t threads);
 /* Does the product go the split way? It comes before the others, and depends on sizes alone. */
 int flex_gemm_is_split(const flex_gemm *g);
 
-/* Bytes of memory for that. */
+/* Bytes of memory for that; never less than the same product of fewer rows needs. */
 uint64_t flex_gemm_split_bytes(const flex_gemm *g, uint32_t threads);
 
 /* Computes it. */

@@ -135,11 +135,14 @@ static void make_split(split *s, const flex_gemm *g, char *memory, uint32_t thre
     s->lines = (float *)(void *)(s->b + s->copies * s->columns / SIDE * s->strip_bytes);
 }
 
+/* Blocks and copies may be fewer, or smaller, of more rows: so for the most that up to m have. */
 uint64_t flex_gemm_split_bytes(const flex_gemm *g, uint32_t threads)
 {
     split s;
     make_split(&s, g, NULL, threads);
-    int64_t strips = (s.rows + s.copies * s.columns) / SIDE;
+    int64_t rows = flex_min(flex_round_up(g->m, SIDE), BLOCK_ROWS);
+    int64_t copies = flex_min((rows + OWN_ROWS - 1) / OWN_ROWS, (int64_t)s.threads);
+    int64_t strips = (rows + (s.chunks == 1 ? copies : 1) * s.columns) / SIDE;
     return (uint64_t)(strips * s.strip_bytes) + s.threads * flex_float_bytes(LINE_FLOATS);
 }
 

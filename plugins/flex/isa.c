@@ -4,7 +4,8 @@
  *
  * On x86-64 CPUID says what the CPU has, XGETBV what the system saves on a thread switch; both are
  * asked directly, so no file or environment variable can make the answer wrong. The matrix unit's
- * registers are large, and Linux saves them only for a process that asked. On 64-bit ARM every
+ * registers are large, and Linux saves them only for a process that asked: it is, where they are to
+ * be used. On 64-bit ARM every
  * CPU has NEON with fused multiply-adds, so there is one level. The lowest level of each
  * architecture may be called `baseline`, whatever it has. To add a level: extend the enum in isa.h,
  * `names`, and `detect`.
@@ -53,12 +54,11 @@ static uint64_t read_xcr0(void)
 }
 
 #if defined(FLEX_HAS_AMX)
-/* The CPU has tiles and multiplies bf16 in them, the system saves both parts of their state, and
- * it lets this process use them: children of a fork and new threads may, then, too. */
-static int may_use_amx(void)
+/* The CPU has tiles and multiplies bf16 in them, and the system saves both parts of their state. */
+static int has_amx(void)
 {
     enum { BF16_TILES = 1u << 22, TILES = 1u << 24, BF16_VECTORS = 1u << 5 };
-    enum { TILE_STATE = 3u << 17, REQUEST = 0x1023, TILE_DATA = 18 };
+    enum { TILE_STATE = 3u << 17 };
     uint32_t a = 0;
     uint32_t b = 0;
     uint32_t c = 0;
@@ -70,11 +70,17 @@ static int may_use_amx(void)
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & BF16_VECTORS) == 0) {
         return 0;
     }
-    return (read_xcr0() & TILE_STATE) == TILE_STATE &&
-           syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+    return (read_xcr0() & TILE_STATE) == TILE_STATE;
+}
+
+/* Lets the system this process use tiles? Its threads and children may then, too. */
+static int is_granted_amx(void)
+{
+    enum { REQUEST = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
 #else
-static int may_use_amx(void)
+static int has_amx(void)
 {
     return 0;
 }
@@ -103,7 +109,7 @@ static int detect(void)
     if ((b & wide) != wide || (read_xcr0() & 0xe6) != 0xe6) {
         return FLEX_ISA_AVX2;
     }
-    return may_use_amx() ? (int)LEVEL_AMX : (int)FLEX_ISA_AVX512;
+    return has_amx() ? (int)LEVEL_AMX : (int)FLEX_ISA_AVX512;
 }
 
 #else
@@ -115,32 +121,53 @@ static int detect(void)
 
 #endif
 
+#if !defined(FLEX_HAS_AMX)
+static int is_granted_amx(void)
+{
+    return 0;
+}
+#endif
+
 static void use(int level)
 {
     flex_isa_has_amx = level == LEVEL_AMX;
     flex_isa = level > FLEX_ISA_AVX512 ? FLEX_ISA_AVX512 : (flex_isa_level)level;
 }
 
+/* The level of that name; -1: there is none. */
+static int level_of(const char *name)
+{
+    for (uint32_t i = 0; i < FLEX_COUNT(names); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return (int)i;
+        }
+    }
+    return strcmp(name, "baseline") == 0 ? 0 : -1;
+}
+
 int32_t flex_isa_init(const char *wanted, burn_err *err)
 {
     int found = detect();
-    use(found);
-    if (wanted == NULL) {
-        return BURN_OK;
+    int level = wanted != NULL ? level_of(wanted) : found;
+    if (level < 0) {
+        return flex_fail(err, BURN_E_INVALID,
+                         "flex: BURN_FLEX_ISA=%.40s is not known; use " NAMES_TEXT, wanted);
     }
-    for (uint32_t i = 0; i < FLEX_COUNT(names); i++) {
-        int lowest = i == 0 && strcmp(wanted, "baseline") == 0;
-        if (strcmp(wanted, names[i]) != 0 && !lowest) {
-            continue;
-        }
-        if ((int)i > found) {
+    if (level > found) {
+        return flex_fail(err, BURN_E_UNSUPPORTED,
+                         "flex: BURN_FLEX_ISA=%s, but this CPU has only %s; unset it", wanted,
+                         names[found]);
+    }
+    if (level == LEVEL_AMX && !is_granted_amx()) {
+        if (wanted != NULL) {
             return flex_fail(err, BURN_E_UNSUPPORTED,
-                             "flex: BURN_FLEX_ISA=%s, but this CPU has only %s; unset it", wanted,
-                             names[found]);
+                             "flex: BURN_FLEX_ISA=%s, but the system refuses this process the "
+                             "matrix unit, as it does where a thread has a small signal stack; "
+                             "unset it",
+                             wanted);
         }
-        use((int)i);
-        return BURN_OK;
+        level = FLEX_ISA_AVX512;
     }
-    return flex_fail(err, BURN_E_INVALID,
-                     "flex: BURN_FLEX_ISA=%.40s is not known; use " NAMES_TEXT, wanted);
+    use(level);
+    return BURN_OK;
 }

@@ -22,7 +22,10 @@ extern flex_isa_level flex_isa;
 /* Besides AVX-512: a matrix unit for bf16 (AMX), which the system lets this process use. */
 extern int flex_isa_has_amx;
 
-/* Finds the level; `wanted` ("baseline", "avx2", "avx512", "amx" or NULL) may lower it. [init] */
+/*
+ * Finds the level; `wanted` ("baseline", "avx2", "avx512", "amx" or NULL) may lower it. What the CPU
+ * has not, or the system refuses, is an error if it was wanted. An error changes nothing. [init]
+ */
 int32_t flex_isa_init(const char *wanted, burn_err *err);
 
 /* What is in use: "avx512", or "amx" where that is, too. */

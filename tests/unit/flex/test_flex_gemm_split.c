@@ -363,6 +363,23 @@ static void test_memory_has_a_limit(void **state)
     }
 }
 
+/* Calls merge rows as strides have it, and ask for what all of them need. */
+static void test_fewer_rows_need_no_more_memory(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {128, 257, 700};
+    for (int64_t m = 2; m < 2300; m++) {
+        for (int i = 0; i < 3; i++) {
+            flex_gemm large = {.m = m, .n = columns[i], .k = 700, .rows = MANY};
+            flex_gemm small = large;
+            small.m = m - 1;
+            for (uint32_t threads = 1; threads <= 8; threads++) {
+                assert_true(flex_gemm_bytes(&small, threads) <= flex_gemm_bytes(&large, threads));
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_epilogue_is_handed_blocks_as_wide_as_promised),
         cmocka_unit_test(test_which_products_are_split),
         cmocka_unit_test(test_memory_has_a_limit),
+        cmocka_unit_test(test_fewer_rows_need_no_more_memory),
     };
     burn_err err = BURN_ERR_INIT;
     if (flex_isa_init("amx", &err) != BURN_OK) {
