@@ -20,7 +20,8 @@ BURN_BEGIN_DECLS
 #define BURN_FLEX_KERNEL_ID "flex.kernel/1"
 #define BURN_FLEX_KERNEL_CONTRACT 1
 
-/* Vector instructions that the backend uses; an option may have lowered them. */
+/* Vector instructions that the backend uses; an option may have lowered them. A matrix unit beside
+ * them, as of AMX, is no level of its own: `isa_name` has it. */
 enum {
     BURN_FLEX_ISA_BASELINE = 0, /* what every CPU of the architecture has */
     BURN_FLEX_ISA_AVX2 = 1,     /* AVX2, FMA, F16C */
@@ -63,7 +64,7 @@ typedef struct burn_flex_kernel {
     burn_service service; /* first: revisions, see <burn/plugin.h> */
     uint32_t isa;         /* BURN_FLEX_ISA_* in use; constant */
     uint32_t vector_bytes;
-    const char *isa_name; /* "avx2" */
+    const char *isa_name; /* "avx2"; "amx": isa is that of AVX-512, and gemm_f32 has the unit */
     /* How many threads a loop may use, the caller among them; at least 1. [any] */
     uint32_t(BURN_CALL *thread_count)(void);
     /*
