@@ -23,8 +23,9 @@ extern flex_isa_level flex_isa;
 extern int flex_isa_has_amx;
 
 /*
- * Finds the level; `wanted` ("baseline", "avx2", "avx512", "amx" or NULL) may lower it. What the CPU
- * has not, or the system refuses, is an error if it was wanted. An error changes nothing. [init]
+ * Finds the level; `wanted` ("baseline", "avx2", "avx512", "amx" or NULL) may lower it. What the
+ * CPU has not, or the system refuses, is an error if it was wanted. An error changes nothing.
+ * [init]
  */
 int32_t flex_isa_init(const char *wanted, burn_err *err);
 

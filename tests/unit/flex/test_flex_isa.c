@@ -141,7 +141,7 @@ static int refused_by_the_system_it_is_avx512(void)
     return ok && HOLDS(sigaltstack(&small, NULL) == 0);
 }
 
-/* ---- who may use the unit once it is granted ---------------------------------------------------- */
+/* ---- who may use the unit once it is granted ------------------------------------------------- */
 
 enum { SIDE = 256 };
 
