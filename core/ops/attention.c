@@ -527,11 +527,107 @@ static void mask_operand(burn_sample *out, const attention_sample *s)
     }
 }
 
+/*
+ * What is no number, in q, k, v or g: 4 queries of 5 keys, or 70 of 70, which an implementation may
+ * cut into tiles. Heads have 3 elements (1 in the long ones). Operands that are not named are made
+ * of small positive numbers, so that the sign of an inf decides.
+ */
+#define NOT (double)NAN
+#define INF HUGE_VAL
+static const double positive[] = {0.5, 1.0, 0.25, 0.75, 1.5, 1.25, 0.375};
+static const double nan_in_row_1[] = {0.5, 1, 0.25, 1, NOT, 0.5, 1, 0.5, 2, 0.5, 1, 1};
+static const double up_row_1[] = {0.5, 1, 0.25, INF, INF, INF, 1, 0.5, 2, 0.5, 1, 1};
+static const double down_row_1[] = {0.5, 1, 0.25, -INF, -INF, -INF, 1, 0.5, 2, 0.5, 1, 1};
+static const double both_row_1[] = {0.5, 1, 0.25, INF, -INF, 1, 1, 0.5, 2, 0.5, 1, 1};
+static const double nan_in_row_3[] = {0.5, 1, 0.25, 1, 2, 0.5, 1, 0.5, 2, 0.5, NOT, 1};
+static const double nan_at_0[70] = {[0] = NOT};
+static const double nan_at_69[70] = {[69] = NOT};
+static const double nan_bias[] = {0, 1, 0, 0, 0, NOT, 0, 1, 0, INF, 0, 0, -INF, 0, 0, 0};
+static const double sees_first[] = {1, 0, 1, 1};
+
+typedef struct special_sample {
+    const char *name;
+    uint32_t operand; /* that `values` are for */
+    uint32_t n_values;
+    const double *values;
+    int64_t s, t, d;
+    uint32_t causal;
+    uint32_t mask;
+    uint32_t mask_rank; /* of one or two axes of 4 */
+    uint32_t n_mask;
+    const double *mask_values;
+    double scale;
+} special_sample;
+
+static const special_sample special_table[] = {
+    {"NaN in q", Q, 12, nan_in_row_1, 4, 5, 3, 0, 0, 0, 0, NULL, 0},
+    {"NaN in k", K, 12, nan_in_row_3, 4, 4, 3, 0, 0, 0, 0, NULL, 0},
+    {"NaN in k, causal", K, 12, nan_in_row_3, 4, 4, 3, 1, 0, 0, 0, NULL, 0},
+    {"NaN in v", V, 12, nan_in_row_1, 4, 4, 3, 0, 0, 0, 0, NULL, 0},
+    {"NaN in v, causal", V, 12, nan_in_row_3, 4, 4, 3, 1, 0, 0, 0, NULL, 0},
+    {"+inf in q", Q, 12, up_row_1, 4, 5, 3, 0, 0, 0, 0, NULL, 0},
+    {"-inf in q", Q, 12, down_row_1, 4, 5, 3, 0, 0, 0, 0, NULL, 0},
+    {"both inf in q", Q, 12, both_row_1, 4, 5, 3, 1, 0, 0, 0, NULL, 0},
+    {"+inf in k", K, 12, up_row_1, 4, 4, 3, 1, 0, 0, 0, NULL, 0},
+    {"-inf in k", K, 12, down_row_1, 4, 4, 3, 0, 0, 0, 0, NULL, 0},
+    {"both inf in v", V, 12, both_row_1, 4, 4, 3, 0, 0, 0, 0, NULL, 0},
+    {"scale NaN", Q, 7, positive, 4, 5, 3, 0, 0, 0, 0, NULL, NOT},
+    {"scale NaN, rows that see no key", Q, 7, positive, 5, 3, 3, 1, 0, 0, 0, NULL, NOT},
+    {"scale inf", Q, 7, positive, 4, 5, 3, 0, 0, 0, 0, NULL, INF},
+    {"scale -inf", Q, 7, positive, 4, 5, 3, 0, 0, 0, 0, NULL, -INF},
+    {"NaN in a masked key", K, 12, nan_in_row_1, 4, 4, 3, 0, MASK_BOOL, 1, 4, sees_first, 0},
+    {"+inf in a masked key", K, 12, up_row_1, 4, 4, 3, 1, MASK_BOOL, 1, 4, sees_first, 0},
+    {"NaN in a masked row", Q, 12, nan_in_row_1, 4, 4, 3, 0, MASK_BOOL, 2, 16, row_mask, 0},
+    {"NaN in a row that sees no key", Q, 12, nan_in_row_1, 5, 3, 3, 1, 0, 0, 0, NULL, 0},
+    {"bias of NaN and inf", Q, 7, positive, 4, 4, 3, 1, MASK_BIAS, 2, 16, nan_bias, 0},
+    {"bias of NaN and inf, f64", Q, 7, positive, 4, 4, 3, 0, MASK_BIAS_F64, 2, 16, nan_bias, 0},
+    {"NaN in the first of many q", Q, 70, nan_at_0, 70, 70, 1, 1, 0, 0, 0, NULL, 0},
+    {"NaN in the last of many v", V, 70, nan_at_69, 70, 70, 1, 1, 0, 0, 0, NULL, 0},
+    {"NaN in g", G, 12, nan_in_row_1, 4, 4, 3, 0, 0, 0, 0, NULL, 0},
+    {"NaN in the first of many g", G, 70, nan_at_0, 70, 70, 1, 1, 0, 0, 0, NULL, 0},
+};
+enum {
+    N_SPECIAL = sizeof(special_table) / sizeof(special_table[0]),
+    N_SPECIAL_FORWARD = N_SPECIAL - 2 /* the last two are about g */
+};
+#undef NOT
+#undef INF
+
+static void special_sample_of(const special_sample *row, burn_sample *out, uint32_t n_operands)
+{
+    static const uint32_t operands[] = {Q, K, V, G};
+    attention_sample s = {.mask = row->mask, .mask_rank = row->mask_rank, .mask_dims = {4, 4}};
+    s.n_values = row->n_mask;
+    s.values = row->mask_values;
+    burn_attrs_attention attrs;
+    burn_attrs_init(&attrs, (uint32_t)sizeof(attrs));
+    attrs.scale = row->scale;
+    attrs.causal = row->causal;
+    burni_sample_begin(out, row->name, 32.0, 512.0);
+    burni_sample_attrs(out, &attrs, (uint32_t)sizeof(attrs));
+    mask_operand(out, &s);
+    for (uint32_t k = 0; k < n_operands; k++) {
+        uint32_t i = operands[k];
+        int64_t dims[4] = {1, 2, i == Q || i == G ? row->s : row->t, row->d};
+        int own = i == row->operand;
+        burni_sample_tensor(out, i, 0, BURN_FILL_VALUES, 4, dims);
+        burni_sample_values(out, i, own ? row->n_values : 7, own ? row->values : positive);
+    }
+    out->flags |= BURN_SAMPLE_NO_GRAD;
+    if (row->s == 70) {
+        out->dtypes = BURN_BIT(F32); /* halves are computed in it, too; f64 has the short ones */
+    }
+}
+
 static int32_t attention_samples(uint32_t i, burn_sample *out)
 {
     const uint32_t n = sizeof(attention_table) / sizeof(attention_table[0]);
     if (i > n) {
-        return BURN_E_END;
+        i -= n + 1;
+        if (i < N_SPECIAL_FORWARD) {
+            special_sample_of(&special_table[i], out, 3);
+        }
+        return i < N_SPECIAL_FORWARD ? BURN_OK : BURN_E_END;
     }
     const attention_sample *s = &attention_table[i < n ? i : 0];
     int64_t q_dims[4] = {s->b, s->h, s->s, s->d};
@@ -558,8 +654,12 @@ static int32_t attention_samples(uint32_t i, burn_sample *out)
 
 static int32_t attention_grad_samples(uint32_t i, burn_sample *out)
 {
-    if (i >= N_GOOD_SAMPLES) {
+    if (i >= N_GOOD_SAMPLES + N_SPECIAL) {
         return BURN_E_END;
+    }
+    if (i >= N_GOOD_SAMPLES) {
+        special_sample_of(&special_table[i - N_GOOD_SAMPLES], out, 4);
+        return BURN_OK;
     }
     int32_t code = attention_samples(i, out);
     const attention_sample *s = &attention_table[i];

@@ -25,14 +25,54 @@ typedef struct arrays {
     flex_heads *heads[MAX_ARRAYS];
 } arrays;
 
-double flex_attention_mask(const flex_attention *a, int64_t item, int64_t i, int64_t j)
+double flex_attention_masked(const flex_attention *a, int64_t item, int64_t i, int64_t j,
+                             double score)
 {
     const int64_t *s = a->mask_strides;
     int64_t at = item / a->h * s[0] + item % a->h * s[1] + i * s[2] + j * s[3];
     if (a->mask->dtype == BURN_BOOL) {
-        return ((const uint8_t *)a->mask->data)[at] != 0 ? 0.0 : -(double)INFINITY;
+        return ((const uint8_t *)a->mask->data)[at] != 0 ? score : -(double)INFINITY;
     }
-    return flex_load_f64(a->mask->data, at, a->mask->dtype);
+    return score + flex_load_f64(a->mask->data, at, a->mask->dtype);
+}
+
+static int heads_finite(const flex_heads *x, int64_t at, int64_t rows, int64_t columns,
+                        const flex_lines *table)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t first = at + r * x->strides[2];
+        if (x->strides[3] == 1) {
+            const char *line = (const char *)x->data + first * (int64_t)flex_size(table->dtype);
+            if (!isfinite(table->sum(line, columns))) {
+                return 0;
+            }
+            continue;
+        }
+        for (int64_t c = 0; c < columns; c++) {
+            if (!isfinite(flex_load_f64(x->data, first + c * x->strides[3], table->dtype))) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+int flex_attention_finite(const flex_attention *a, const flex_lines *table, int64_t item,
+                          int gradient)
+{
+    const flex_heads *x[4] = {&a->v, &a->q, &a->k, &a->g};
+    const int64_t rows[4] = {a->t, a->s, a->t, a->s};
+    const int64_t columns[4] = {a->e, a->d, a->d, a->e};
+    if (gradient && !isfinite(a->scale)) {
+        return 0;
+    }
+    for (int i = 0; i < (gradient ? 4 : 1); i++) {
+        int64_t at = item / a->h * x[i]->strides[0] + item % a->h * x[i]->strides[1];
+        if (!heads_finite(x[i], at, rows[i], columns[i], table)) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 static void read_mask(const burn_call *call, flex_attention *a)

@@ -4,10 +4,14 @@
  *
  * attention.c reads the call, attention_f32.c works in tiles of queries with matrix products,
  * attention_f64.c query by query. Positions that are masked have score -inf; a query without any
- * position has weights 0, and so output and gradients 0.
+ * position has weights 0. A query that has a score of NaN or +inf has weights of NaN only, the
+ * masked ones too. Keys that the causal rule hides are passed over only where that changes nothing:
+ * their weight 0 times a value of NaN is NaN.
  */
 #ifndef BURN_PLUGINS_FLEX_ATTENTION_H
 #define BURN_PLUGINS_FLEX_ATTENTION_H
+
+#include "nn_lines.h"
 
 #include <burn/call.h>
 #include <stdint.h>
@@ -46,8 +50,16 @@ static inline int64_t flex_attention_keys(const flex_attention *a, int64_t i)
     return n < 0 ? 0 : n < a->t ? n : a->t;
 }
 
-/* What the mask adds to score (b, h, i, j): 0, a bias, or -inf. */
-double flex_attention_mask(const flex_attention *a, int64_t item, int64_t i, int64_t j);
+/* What the mask makes of score (b, h, i, j): itself, with a bias, or -inf whatever it was. */
+double flex_attention_masked(const flex_attention *a, int64_t item, int64_t i, int64_t j,
+                             double score);
+
+/*
+ * Are all values of a head finite, and for the gradient the scale, q, k and g? Then what the
+ * causal rule hides need not be looked at.
+ */
+int flex_attention_finite(const flex_attention *a, const flex_lines *table, int64_t item,
+                          int gradient);
 
 uint64_t flex_attention_f32_bytes(const flex_attention *a, int gradient);
 void flex_attention_f32(const flex_attention *a, int gradient, void *memory);

@@ -22,6 +22,7 @@ typedef struct tile_job {
     char *memory;
     uint64_t slot_bytes;
     int64_t tiles; /* of one head */
+    uint8_t *finite; /* per head, of a causal call forward */
 } tile_job;
 
 static float *head(const flex_attention *a, const flex_heads *x, int64_t item, int64_t row)
@@ -51,12 +52,35 @@ static uint64_t product_bytes(int64_t m, int64_t n, int64_t k)
     return flex_gemm_bytes(&g, 1);
 }
 
-/* Weights of rows i0 .. i0+rows over the first `keys` keys, rows `t` apart in p. */
-static void weights(const tile_job *job, int64_t item, int64_t i0, int64_t rows, int64_t keys,
-                    float *p, void *memory)
+/* Softmax of `seen` scores in place, 0 where all are -inf; false: a NaN or +inf is among them. */
+static int softmax(const flex_lines *table, float *line, int64_t seen)
+{
+    double top = table->max(line, seen);
+    double sum = table->exp(line, line, top == -(double)INFINITY ? 0.0 : top, seen);
+    if (isnan(sum)) {
+        return 0;
+    }
+    table->scale(line, line, sum > 0 ? 1.0 / sum : 0.0, seen);
+    return 1;
+}
+
+static void fill(float *line, float value, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        line[j] = value;
+    }
+}
+
+/*
+ * Weights of rows i0 .. i0+rows, `t` apart in p, over the first `keys` keys. Returns how many keys
+ * must be looked at: all of them where a row is NaN, as the weights that are masked are NaN, too.
+ */
+static int64_t weights(const tile_job *job, int64_t item, int64_t i0, int64_t rows, int64_t keys,
+                       float *p, void *memory)
 {
     const flex_attention *a = job->a;
     const int64_t turned[2] = {a->k.strides[3], a->k.strides[2]};
+    int nan_rows = 0;
     multiply(rows, keys, a->d, head(a, &a->q, item, i0), a->q.strides + 2,
              head(a, &a->k, item, 0), turned, p, a->t, FLEX_INIT_ZERO, memory);
     for (int64_t r = 0; r < rows; r++) {
@@ -64,17 +88,26 @@ static void weights(const tile_job *job, int64_t item, int64_t i0, int64_t rows,
         int64_t seen = flex_attention_keys(a, i0 + r);
         job->table->scale(line, line, a->scale, seen);
         for (int64_t j = 0; a->mask != NULL && j < seen; j++) {
-            line[j] += (float)flex_attention_mask(a, item, i0 + r, j);
+            line[j] = (float)flex_attention_masked(a, item, i0 + r, j, (double)line[j]);
         }
-        double top = job->table->max(line, seen);
-        if (top == -(double)INFINITY) {
-            seen = 0;
+        if (softmax(job->table, line, seen)) {
+            fill(line + seen, 0.0F, keys - seen);
         } else {
-            double sum = job->table->exp(line, line, top, seen);
-            job->table->scale(line, line, 1.0 / sum, seen);
+            fill(line, NAN, keys);
+            nan_rows = 1;
         }
-        memset(line + seen, 0, (size_t)(keys - seen) * sizeof(float));
     }
+    for (int64_t r = 0; r < rows && nan_rows; r++) {
+        float *line = p + r * a->t;
+        fill(line + keys, isnan(line[0]) ? NAN : 0.0F, a->t - keys);
+    }
+    return nan_rows ? a->t : keys;
+}
+
+/* Keys that a tile of rows up to `last` looks at; what lies behind them gives nothing. */
+static int64_t tile_keys(const flex_attention *a, int64_t last, int finite)
+{
+    return finite ? flex_attention_keys(a, last) : a->t;
 }
 
 static void forward_tile(void *ctx, int64_t index, uint32_t slot)
@@ -84,12 +117,12 @@ static void forward_tile(void *ctx, int64_t index, uint32_t slot)
     int64_t item = index / job->tiles;
     int64_t i0 = index % job->tiles * TILE;
     int64_t rows = flex_min(TILE, a->s - i0);
-    int64_t keys = flex_attention_keys(a, i0 + rows - 1);
+    int64_t keys = tile_keys(a, i0 + rows - 1, job->finite == NULL || job->finite[item]);
     char *memory = job->memory + slot * job->slot_bytes;
     float *p = (float *)(void *)memory;
     void *rest = memory + flex_float_bytes(TILE * a->t);
     const int64_t dense[2] = {a->t, 1};
-    weights(job, item, i0, rows, keys, p, rest);
+    keys = weights(job, item, i0, rows, keys, p, rest);
     multiply(rows, a->e, keys, p, dense, head(a, &a->v, item, 0), a->v.strides + 2,
              head(a, &a->y, item, i0), a->y.strides[2], FLEX_INIT_ZERO, rest);
 }
@@ -106,11 +139,11 @@ static void score_gradients(const tile_job *job, int64_t rows, int64_t keys, con
     }
 }
 
-static void backward_tile(const tile_job *job, int64_t item, int64_t i0, char *memory)
+static void backward_tile(const tile_job *job, int64_t item, int64_t i0, int finite, char *memory)
 {
     const flex_attention *a = job->a;
     int64_t rows = flex_min(TILE, a->s - i0);
-    int64_t keys = flex_attention_keys(a, i0 + rows - 1);
+    int64_t keys = tile_keys(a, i0 + rows - 1, finite);
     float *p = (float *)(void *)memory;
     float *dp = p + flex_round_up(TILE * a->t, 16);
     void *rest = dp + flex_round_up(TILE * a->t, 16);
@@ -118,7 +151,7 @@ static void backward_tile(const tile_job *job, int64_t item, int64_t i0, char *m
     const int64_t turned[2] = {1, a->t};
     const int64_t v_turned[2] = {a->v.strides[3], a->v.strides[2]};
     const float *g = head(a, &a->g, item, i0);
-    weights(job, item, i0, rows, keys, p, rest);
+    keys = weights(job, item, i0, rows, keys, p, rest);
     multiply(keys, a->e, rows, p, turned, g, a->g.strides + 2, head(a, &a->gv, item, 0),
              a->gv.strides[2], FLEX_INIT_C, rest);
     multiply(rows, keys, a->e, g, a->g.strides + 2, head(a, &a->v, item, 0), v_turned, dp, a->t,
@@ -134,11 +167,19 @@ static void backward_head(void *ctx, int64_t item, uint32_t slot)
 {
     const tile_job *job = ctx;
     const flex_attention *a = job->a;
+    int finite = !a->causal || flex_attention_finite(a, job->table, item, 1);
     memset(head(a, &a->gk, item, 0), 0, (size_t)(a->t * a->d) * sizeof(float));
     memset(head(a, &a->gv, item, 0), 0, (size_t)(a->t * a->e) * sizeof(float));
     for (int64_t i0 = 0; i0 < a->s; i0 += TILE) {
-        backward_tile(job, item, i0, job->memory + slot * job->slot_bytes);
+        backward_tile(job, item, i0, finite, job->memory + slot * job->slot_bytes);
     }
+}
+
+static void look_at_head(void *ctx, int64_t item, uint32_t slot)
+{
+    const tile_job *job = ctx;
+    (void)slot;
+    job->finite[item] = (uint8_t)flex_attention_finite(job->a, job->table, item, 0);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -165,9 +206,16 @@ static int64_t items_of(const flex_attention *a, int gradient)
     return gradient ? a->b * a->h : a->b * a->h * ((a->s + TILE - 1) / TILE);
 }
 
+/* Where heads are told apart that hold NaN or inf. */
+static uint64_t finite_bytes(const flex_attention *a, int gradient)
+{
+    return !gradient && a->causal ? (uint64_t)flex_round_up(a->b * a->h, 64) : 0;
+}
+
 uint64_t flex_attention_f32_bytes(const flex_attention *a, int gradient)
 {
-    return slot_bytes(a, gradient) * flex_slots(items_of(a, gradient));
+    return slot_bytes(a, gradient) * flex_slots(items_of(a, gradient)) +
+           finite_bytes(a, gradient);
 }
 
 void flex_attention_f32(const flex_attention *a, int gradient, void *memory)
@@ -177,5 +225,9 @@ void flex_attention_f32(const flex_attention *a, int gradient, void *memory)
     job.tiles = (a->s + TILE - 1) / TILE;
     int64_t items = items_of(a, gradient);
     uint32_t slots = a->b * a->h * a->s * a->t < FLEX_GRAIN / 8 ? 1 : flex_slots(items);
+    if (finite_bytes(a, gradient) > 0) {
+        job.finite = (uint8_t *)memory + job.slot_bytes * flex_slots(items);
+        flex_share(a->b * a->h, (uint32_t)flex_min(slots, a->b * a->h), look_at_head, &job);
+    }
     flex_share(items, slots, gradient ? backward_head : forward_tile, &job);
 }

@@ -41,50 +41,55 @@ static void add_scaled(double *to, int64_t to_step, const double *from, int64_t 
     }
 }
 
-/* Weights of query i; returns how many keys it sees, 0 when none. */
-static int64_t weights(const flex_attention *a, int64_t item, int64_t i, double *p)
+/* The masked scores of query i over the first `keys` keys; returns the largest but for NaN. */
+static double scores(const flex_attention *a, int64_t item, int64_t i, int64_t keys, double *p)
 {
-    int64_t keys = flex_attention_keys(a, i);
     double top = -(double)INFINITY;
     const double *q = at(a, &a->q, item, i);
-    int has_nan = 0;
     for (int64_t j = 0; j < keys; j++) {
         const double *k = at(a, &a->k, item, j);
         p[j] = a->scale * dot(q, a->q.strides[3], k, a->k.strides[3], a->d);
-        p[j] += a->mask != NULL ? flex_attention_mask(a, item, i, j) : 0.0;
-        has_nan = has_nan || isnan(p[j]);
+        p[j] = a->mask != NULL ? flex_attention_masked(a, item, i, j, p[j]) : p[j];
         top = p[j] > top ? p[j] : top;
     }
-    if (top == -(double)INFINITY && !has_nan) {
-        return 0;
-    }
-    double sum = 0;
-    for (int64_t j = 0; j < keys; j++) {
-        p[j] = exp(p[j] - top);
-        sum += p[j];
-    }
-    for (int64_t j = 0; j < keys; j++) {
-        p[j] /= sum;
-    }
-    return keys;
+    return top;
 }
 
-static void forward_query(const flex_attention *a, int64_t item, int64_t i, double *p)
+/* Weights of query i to all keys; returns how many of them must be looked at. */
+static int64_t weights(const flex_attention *a, int64_t item, int64_t i, int finite, double *p)
+{
+    int64_t keys = flex_attention_keys(a, i);
+    double top = scores(a, item, i, keys, p);
+    double shift = top == -(double)INFINITY ? 0.0 : top;
+    double sum = 0;
+    for (int64_t j = 0; j < keys; j++) {
+        p[j] = exp(p[j] - shift);
+        sum += p[j];
+    }
+    for (int64_t j = 0; j < a->t; j++) {
+        double weight = j < keys && sum != 0 ? p[j] / sum : 0.0;
+        p[j] = isnan(sum) ? (double)NAN : weight;
+    }
+    return finite && !isnan(sum) ? keys : a->t;
+}
+
+static void forward_query(const flex_attention *a, int64_t item, int64_t i, int finite, double *p)
 {
     double *y = at(a, &a->y, item, i);
-    int64_t keys = weights(a, item, i, p);
+    int64_t keys = weights(a, item, i, finite, p);
     memset(y, 0, (size_t)a->e * sizeof(double));
     for (int64_t j = 0; j < keys; j++) {
         add_scaled(y, 1, at(a, &a->v, item, j), a->v.strides[3], p[j], a->e);
     }
 }
 
-static void backward_query(const flex_attention *a, int64_t item, int64_t i, double *p, double *dp)
+static void backward_query(const flex_attention *a, int64_t item, int64_t i, int finite, double *p,
+                           double *dp)
 {
     const double *g = at(a, &a->g, item, i);
     const double *q = at(a, &a->q, item, i);
     double *gq = at(a, &a->gq, item, i);
-    int64_t keys = weights(a, item, i, p);
+    int64_t keys = weights(a, item, i, finite, p);
     double sum = 0;
     memset(gq, 0, (size_t)a->d * sizeof(double));
     for (int64_t j = 0; j < keys; j++) {
@@ -105,15 +110,16 @@ static void one_head(void *ctx, int64_t item, uint32_t slot)
     const flex_attention *a = job->a;
     double *p = (double *)(void *)(job->memory + slot * 2 * flex_line_bytes(a->t));
     double *dp = p + flex_round_up(a->t, 8);
+    int finite = a->causal && flex_attention_finite(a, &flex_lines_f64, item, job->gradient);
     if (job->gradient) {
         memset(at(a, &a->gk, item, 0), 0, (size_t)(a->t * a->d) * sizeof(double));
         memset(at(a, &a->gv, item, 0), 0, (size_t)(a->t * a->e) * sizeof(double));
     }
     for (int64_t i = 0; i < a->s; i++) {
         if (job->gradient) {
-            backward_query(a, item, i, p, dp);
+            backward_query(a, item, i, finite, p, dp);
         } else {
-            forward_query(a, item, i, p);
+            forward_query(a, item, i, finite, p);
         }
     }
 }
