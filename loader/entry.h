@@ -66,10 +66,14 @@ typedef struct burni_manifest {
     uint32_t abi_newest;
     int32_t priority;
     uint32_t n_needs;
+    int is_foreign; /* some other JSON file: no object with "format", "id" or "kind" */
     burni_need needs[BURNI_MANIFEST_NEEDS];
 } burni_manifest;
 
-/* Reads a manifest from memory. After a failure `out->id` is set if that much could be read. */
+/*
+ * Reads a manifest from memory. After a failure `out->id` is set if that much could be read, and
+ * `is_foreign` when the file is no manifest at all.
+ */
 int32_t burni_manifest_parse(const char *bytes, size_t n, burni_manifest *out, burn_err *err);
 int32_t burni_manifest_read(const char *path, burni_manifest *out, burn_err *err);
 

@@ -235,6 +235,14 @@ static int32_t add_manifest(burni_listing *list, const char *path, const char *a
     if (e == NULL) {
         return BURN_E_NO_MEMORY;
     }
+    if (e->manifest.is_foreign) {
+        burni_log(BURN_LOG_DEBUG, "loader",
+                  "%s is passed over: it is no object with \"format\", \"id\" or \"kind\", so it "
+                  "is no manifest",
+                  path);
+        entry_free(e);
+        return BURN_OK;
+    }
     check_hidden(list, e);
     check_same_file(list, e);
     check_allowed(e, allowed);

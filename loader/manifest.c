@@ -292,8 +292,16 @@ static void log_unknown_keys(json_t *root, const char *id)
     }
 }
 
+/* Other tools write JSON files, too: one with none of these keys was never meant as a manifest. */
+static int is_foreign(const json_t *root)
+{
+    return json_object_get(root, "format") == NULL && json_object_get(root, "id") == NULL &&
+           json_object_get(root, "kind") == NULL;
+}
+
 static int32_t read_root(json_t *root, burni_manifest *out, burn_err *err)
 {
+    out->is_foreign = is_foreign(root);
     if (!json_is_object(root)) {
         return burni_fail(err, BURN_E_FORMAT, "the manifest must be a JSON object");
     }
@@ -374,7 +382,14 @@ static int32_t read_bytes(int fd, char *buffer, size_t cap, size_t *out_n, burn_
     return BURN_OK;
 }
 
-static int32_t check_opened(int fd, const char *path, burn_err *err)
+/* A list, which no manifest is; such files of build systems are often larger than one may be. */
+static int begins_as_list(int fd)
+{
+    char first = '\0';
+    return pread(fd, &first, 1, 0) == 1 && first == '[';
+}
+
+static int32_t check_opened(int fd, const char *path, burni_manifest *out, burn_err *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
@@ -384,6 +399,7 @@ static int32_t check_opened(int fd, const char *path, burn_err *err)
         return burni_fail(err, BURN_E_FORMAT, "the manifest is not a regular file");
     }
     if (st.st_size > BURNI_MANIFEST_BYTES) {
+        out->is_foreign = begins_as_list(fd);
         return burni_fail(err, BURN_E_LIMIT, "the manifest has %lld bytes; at most %d are allowed",
                           (long long)st.st_size, BURNI_MANIFEST_BYTES);
     }
@@ -401,7 +417,7 @@ int32_t burni_manifest_read(const char *path, burni_manifest *out, burn_err *err
     size_t cap = BURNI_MANIFEST_BYTES + 1;
     size_t n = 0;
     char *bytes = NULL;
-    int32_t code = check_opened(fd, path, err);
+    int32_t code = check_opened(fd, path, out, err);
     if (code == BURN_OK) {
         bytes = burni_alloc(cap);
         code = bytes != NULL ? read_bytes(fd, bytes, cap, &n, err)

@@ -263,6 +263,36 @@ static void broken_manifests_are_listed(void **state)
     assert_int_equal(burni_loader_open("good", NULL, world_err_init(&e)), BURN_OK);
 }
 
+/* Build folders hold JSON files of other tools; a manifest that lacks one key is told all the same. */
+static void other_json_files_are_passed_over(void **state)
+{
+    (void)state;
+    static const char list[] = "[{\"directory\":\"/b\",\"file\":\"a.c\"}]";
+    static const char object[] = "{\"dependencies\":[1,2]}";
+    static char big[BURNI_MANIFEST_BYTES + 10];
+    memset(big, ' ', sizeof(big));
+    big[0] = '[';
+    world_write("compile_commands.json", list, sizeof(list) - 1);
+    world_write("object.json", object, sizeof(object) - 1);
+    world_write("big_list.json", big, sizeof(big));
+    big[0] = '{';
+    world_write("big.json", big, sizeof(big));
+    static const char *const parts[] = {"format\":1", "id\":\"x\"", "kind\":\"backend\""};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char text[64];
+        char name[32];
+        int n = snprintf(text, sizeof(text), "{\"%s}", parts[i]);
+        (void)snprintf(name, sizeof(name), "part%zu.json", i);
+        world_write(name, text, (size_t)n);
+    }
+    assert_int_equal(burni_loader_count(), 4);
+    assert_null(burni_loader_find("compile_commands"));
+    assert_int_equal(burni_loader_find("big")->state, BURNI_PLUGIN_BROKEN);
+    world_expect(burni_loader_find("part0")->reason, "\"id\" is missing");
+    world_expect(burni_loader_find("part1")->reason, "\"format\" must be");
+    world_expect(burni_loader_find("part2")->reason, "\"format\" must be");
+}
+
 #define LOADER_TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -274,6 +304,7 @@ int main(void)
         LOADER_TEST(bombs_are_refused_before_they_are_parsed),
         LOADER_TEST(hostile_files),
         LOADER_TEST(broken_manifests_are_listed),
+        LOADER_TEST(other_json_files_are_passed_over),
     };
     int failed = cmocka_run_group_tests_name("loader/manifest", tests, NULL, NULL);
     world_remove_all();
