@@ -74,12 +74,14 @@ void burni_cause_write(const burni_cause *cause, burn_err *err)
 
 /* ---- handles ---------------------------------------------------------------------------- */
 
-/* A root scope that grows to this is told of: once, since the list only grows. */
+/* A thread whose root scope holds more than this is told of, once. */
 #define MANY_ITEMS 65536u
 
-static int scope_push(burni_thread *thread, burn_tensor *t)
+/* Makes room. Past MANY_ITEMS each item of a thread that was not told comes by here, until one is
+ * outside of any scope. */
+static int scope_push_slow(burni_thread *thread)
 {
-    if (__builtin_expect(thread->n_items == thread->cap_items, 0)) {
+    if (thread->n_items == thread->cap_items) {
         uint32_t cap = thread->cap_items > 0 ? 2 * thread->cap_items : 256;
         burn_tensor **items = burni_realloc(thread->scope_items, cap * sizeof(*items));
         if (items == NULL) {
@@ -87,12 +89,24 @@ static int scope_push(burni_thread *thread, burn_tensor *t)
         }
         thread->scope_items = items;
         thread->cap_items = cap;
-        if (cap == MANY_ITEMS && thread->n_marks == 0) {
-            burni_log(BURN_LOG_WARN, "scope",
-                      "%u tensors are alive outside of any scope of this thread; open one around "
-                      "each step (burn_scope_begin, burn_scope_end), or call burn_scope_flush",
-                      thread->n_items);
-        }
+    }
+    int is_told = thread->stop_items > MANY_ITEMS;
+    if (!is_told && thread->n_items >= MANY_ITEMS && thread->n_marks == 0) {
+        is_told = 1;
+        burni_log(BURN_LOG_WARN, "scope",
+                  "more than %u tensors are held outside of any scope of this thread; open one "
+                  "around each step (burn_scope_begin, burn_scope_end), or call burn_scope_flush",
+                  MANY_ITEMS);
+    }
+    thread->stop_items =
+        is_told || thread->cap_items < MANY_ITEMS ? thread->cap_items : MANY_ITEMS;
+    return 1;
+}
+
+static int scope_push(burni_thread *thread, burn_tensor *t)
+{
+    if (__builtin_expect(thread->n_items >= thread->stop_items, 0) && !scope_push_slow(thread)) {
+        return 0;
     }
     thread->scope_items[thread->n_items++] = t;
     t->scope_slot = thread->n_items;

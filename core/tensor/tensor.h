@@ -222,6 +222,7 @@ typedef struct burni_thread {
     burni_node *free_nodes;
     burn_tensor **scope_items;
     uint32_t n_items;
+    uint32_t stop_items; /* at so many the next one takes the long way; at most cap_items */
     uint32_t cap_items;
     uint32_t *scope_marks;
     uint32_t n_marks;
