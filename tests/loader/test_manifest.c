@@ -263,7 +263,7 @@ static void broken_manifests_are_listed(void **state)
     assert_int_equal(burni_loader_open("good", NULL, world_err_init(&e)), BURN_OK);
 }
 
-/* Build folders hold JSON files of other tools; a manifest that lacks one key is told all the same. */
+/* Build folders hold JSON files of other tools; a manifest that lacks one key is told. */
 static void other_json_files_are_passed_over(void **state)
 {
     (void)state;
