@@ -112,7 +112,8 @@ int32_t burn_device_describe(const burn_device *device, burn_device_info *out, b
     burn_err spare;
     err = burni_first(err, &spare);
     if (device == NULL || out == NULL) {
-        return burni_fail(err, BURN_E_INVALID, "describe: device or output is NULL");
+        return burni_fail(err, BURN_E_INVALID, "describe: the %s is NULL",
+                          device == NULL ? "device" : "output");
     }
     return burni_loader_device_info(device->core->backend, device->core->ordinal, out, err);
 }
@@ -151,8 +152,11 @@ int32_t burn_memory_report(const burn_device *device, burn_memory *out, burn_err
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
-        return burni_fail(err, BURN_E_INVALID, "memory: device or output is NULL or too small");
+    if (device == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "memory: the device is NULL");
+    }
+    if (burni_check_output("memory", out, sizeof(*out), err) != BURN_OK) {
+        return err->code;
     }
     burni_device *core = device->core;
     int64_t in_use = 0;
@@ -271,9 +275,11 @@ int32_t burn_op_row_describe(burn_device *device, uint64_t id, uint32_t i, burn_
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (device == NULL || out == NULL || out->struct_size < sizeof(out->struct_size)) {
-        return burni_fail(err, BURN_E_INVALID,
-                          "row: the device or the output is NULL, or the output states no size");
+    if (device == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "row: the device is NULL");
+    }
+    if (burni_check_output("row", out, sizeof(out->struct_size), err) != BURN_OK) {
+        return err->code;
     }
     const burni_op *op = burni_op_find(id);
     const burni_rows *rows = op != NULL ? burni_rows_of(device->core, op) : NULL;
@@ -308,7 +314,8 @@ burn_tensor *burn_require_grad(burn_device *device, burn_tensor *t)
     if (t == NULL || thread == NULL || t->cause != NULL) {
         return t != NULL && t->cause != NULL ? burni_handle_failed(thread, t->cause)
                                              : burni_handle_fail(thread, BURN_E_INVALID, 0,
-                                                                 "require_grad: NULL");
+                                                                 "require_grad: the tensor is "
+                                                                 "NULL");
     }
     if (device == NULL || device->autodiff == 0) {
         return burni_handle_fail(thread, BURN_E_STATE, 0,

@@ -95,8 +95,8 @@ int32_t burn_environment_at(uint32_t i, burn_variable_info *out, burn_err *err)
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (out == NULL || out->struct_size < sizeof(out->struct_size)) {
-        return burni_fail(err, BURN_E_INVALID, "environment: the output is NULL or states no size");
+    if (burni_check_output("environment", out, sizeof(out->struct_size), err) != BURN_OK) {
+        return err->code;
     }
     int32_t rc = burni_loader_list(err);
     if (rc != BURN_OK) {

@@ -314,11 +314,16 @@ int32_t burn_graph_run(const burn_graph *graph, burn_device *device, burn_tensor
     burni_thread *thread = burni_thread_get();
     burn_err spare;
     err = burni_first(err, &spare);
-    if (graph == NULL || device == NULL || thread == NULL) {
-        return burni_fail(err, BURN_E_INVALID, "graph: the graph or the device is NULL");
+    if (thread == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "graph: no memory for the thread's state");
+    }
+    if (graph == NULL || device == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "graph: the %s is NULL",
+                          graph == NULL ? "graph" : "device");
     }
     if ((inputs == NULL && n_inputs > 0) || (outputs == NULL && n_outputs > 0)) {
-        return burni_fail(err, BURN_E_INVALID, "graph: the inputs or the outputs are NULL");
+        return burni_fail(err, BURN_E_INVALID, "graph: the %s are NULL",
+                          inputs == NULL && n_inputs > 0 ? "inputs" : "outputs");
     }
     burni_replay replay = {thread, device, inputs, n_inputs, 0, state, user};
     int32_t rc = check_inputs(graph, inputs, n_inputs, err);

@@ -20,6 +20,13 @@ static burn_tensor *to_dims(uint64_t op, burn_tensor *x, uint32_t rank, const in
     return burni_call(NULL, op, &a, &x, 1);
 }
 
+enum { SHAPE_TEXT = 192 };
+
+static const char *shape_of(char text[SHAPE_TEXT], const burn_tensor *x)
+{
+    return burni_shape_text(text, SHAPE_TEXT, x->rank, x->dims);
+}
+
 static int bad_dims(uint32_t rank, const int64_t *dims)
 {
     return rank > BURN_MAX_RANK || (rank > 0 && dims == NULL);
@@ -149,10 +156,12 @@ burn_tensor *burn_squeeze(burn_tensor *x, int64_t axis)
     int64_t dims[BURN_MAX_RANK];
     uint32_t rank = burn_rank(x);
     int64_t at = burni_wrap_axis(x, axis);
+    char text[SHAPE_TEXT];
     if (burn_ok(x) && (at < 0 || at >= rank || x->dims[at] != 1)) {
         return burni_call_fail(BURN_OP_RESHAPE, BURN_E_SHAPE,
-                               "squeeze: axis %lld of rank %u is missing or not of size 1",
-                               (long long)axis, rank);
+                               "squeeze: axis %lld of %s %s; only one of size 1 can go",
+                               (long long)axis, shape_of(text, x),
+                               at < 0 || at >= rank ? "is not there" : "is longer");
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < rank; i++) {
@@ -169,10 +178,13 @@ burn_tensor *burn_flatten(burn_tensor *x, int64_t first_axis, int64_t last_axis)
     uint32_t rank = burn_rank(x);
     int64_t first = burni_wrap_axis(x, first_axis);
     int64_t last = burni_wrap_axis(x, last_axis);
+    char text[SHAPE_TEXT];
     if (burn_ok(x) && (first < 0 || last >= rank || first > last)) {
         return burni_call_fail(BURN_OP_RESHAPE, BURN_E_INVALID,
-                               "flatten: axes %lld..%lld of rank %u", (long long)first_axis,
-                               (long long)last_axis, rank);
+                               "flatten: axes %lld to %lld of %s; both must be there (-%u to %d), "
+                               "the first not behind the last",
+                               (long long)first_axis, (long long)last_axis, shape_of(text, x), rank,
+                               (int)rank - 1);
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < rank; i++) {
@@ -204,8 +216,10 @@ burn_tensor *burn_slice(burn_tensor *x, int64_t axis, int64_t start, int64_t end
                                (long long)step);
     }
     if (burn_ok(x) && (a.axis < 0 || a.axis >= x->rank)) {
-        return burni_call_fail(BURN_OP_SLICE, BURN_E_INVALID, "slice: axis %lld of rank %u",
-                               (long long)axis, x->rank);
+        char text[SHAPE_TEXT];
+        return burni_call_fail(BURN_OP_SLICE, BURN_E_INVALID,
+                               "slice: axis %lld of %s is not there; use -%u to %d",
+                               (long long)axis, shape_of(text, x), x->rank, (int)x->rank - 1);
     }
     int64_t size = burn_dim(x, a.axis);
     int64_t low = step > 0 ? 0 : -1;
@@ -271,13 +285,44 @@ burn_tensor *burn_cat(burn_tensor *const *xs, uint32_t n, int64_t axis)
     return burni_call(NULL, BURN_OP_CAT, &a, xs, n);
 }
 
+/* What cat and unsqueeze, of which it is made, would say about calls that nobody wrote. */
+static int32_t check_stack(burn_tensor *const *xs, uint32_t n, int64_t axis, int64_t at,
+                           burn_err *err)
+{
+    char a[SHAPE_TEXT];
+    char b[SHAPE_TEXT];
+    const burn_tensor *x = xs[0];
+    for (uint32_t i = 1; i < n && burn_ok(x); i++) {
+        const burn_tensor *y = xs[i];
+        if (burn_ok(y) && x->kind == y->kind &&
+            (x->dtype != y->dtype || x->rank != y->rank ||
+             memcmp(x->dims, y->dims, x->rank * sizeof(x->dims[0])) != 0)) {
+            return burni_fail(err, x->dtype != y->dtype ? BURN_E_DTYPE : BURN_E_SHAPE,
+                              "stack: input %u is %s%s, input 0 is %s%s; all must be alike", i,
+                              burn_dtype_name(y->dtype), shape_of(b, y), burn_dtype_name(x->dtype),
+                              shape_of(a, x));
+        }
+    }
+    if (burn_ok(x) && (at < 0 || at > x->rank)) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "stack: axis %lld of inputs of rank %u; valid are %d..%u",
+                          (long long)axis, x->rank, -(int)x->rank - 1, x->rank);
+    }
+    return BURN_OK;
+}
+
 burn_tensor *burn_stack(burn_tensor *const *xs, uint32_t n, int64_t axis)
 {
     burn_tensor *rows[BURN_MAX_OPERANDS];
     if (n == 0 || xs == NULL || n >= BURN_MAX_OPERANDS) {
         return bad_list("stack", xs, n);
     }
-    int64_t at = axis < 0 ? axis + burn_rank(xs[0]) + 1 : axis;
+    uint32_t rank = burn_rank(xs[0]);
+    int64_t at = axis < 0 ? axis + rank + 1 : axis;
+    burn_err err = BURN_ERR_INIT;
+    if (check_stack(xs, n, axis, at, &err) != BURN_OK) {
+        return burni_call_fail(BURN_OP_CAT, err.code, "%s", err.text);
+    }
     burn_scope_begin();
     for (uint32_t i = 0; i < n; i++) {
         rows[i] = burn_unsqueeze(xs[i], at);
@@ -293,7 +338,8 @@ burn_tensor *burn_pad(burn_tensor *x, const int64_t *before, const int64_t *afte
     a.n_dims = burn_rank(x);
     if (a.n_dims > 0 && (before == NULL || after == NULL)) {
         return burni_call_fail(BURN_OP_PAD, BURN_E_INVALID,
-                               "pad: before and after must name %u sizes each", a.n_dims);
+                               "pad: %s is NULL, x has rank %u and needs as many amounts",
+                               before == NULL ? "before" : "after", a.n_dims);
     }
     for (uint32_t i = 0; i < a.n_dims; i++) {
         a.before[i] = before[i];

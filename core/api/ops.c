@@ -7,6 +7,7 @@
 #include "api/call.h"
 
 #include "base/error.h"
+#include "ops/registry.h"
 #include "ops/rules.h"
 
 #include <string.h>
@@ -271,9 +272,9 @@ static burn_tensor *convolve(uint64_t op, burn_tensor *x, burn_tensor *w, burn_t
     burn_attrs_conv a;
     burn_attrs_init(&a, sizeof(a));
     if (o->struct_size < sizeof(*o)) {
-        return burni_call_fail(op, BURN_E_INVALID, "convolution: opts.struct_size is %u; set it to "
-                               "sizeof(burn_conv_opts)",
-                               o->struct_size);
+        return burni_call_fail(op, BURN_E_INVALID,
+                               "%s: opts.struct_size is %u; set it to sizeof(burn_conv_opts)",
+                               burni_op_find(op)->def.name, o->struct_size);
     }
     for (int d = 0; d < 2; d++) {
         a.stride[d] = or_default(o->stride[d], 1);

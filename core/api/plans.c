@@ -50,9 +50,11 @@ int32_t burn_plan_report(burn_device *device, burn_plan_totals *out, burn_err *e
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (device == NULL || out == NULL || out->struct_size < FIRST_TOTALS) {
-        return burni_fail(err, BURN_E_INVALID,
-                          "plans: device or output is NULL, or the output is too small");
+    if (device == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "plans: the device is NULL");
+    }
+    if (burni_check_output("plans", out, FIRST_TOTALS, err) != BURN_OK) {
+        return err->code;
     }
     burni_stream *stream = stream_of(device);
     burn_plan_totals totals;
@@ -72,9 +74,11 @@ int32_t burn_plan_at(burn_device *device, uint32_t i, burn_plan_info *out, burn_
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (device == NULL || out == NULL || out->struct_size < sizeof(*out)) {
-        return burni_fail(err, BURN_E_INVALID,
-                          "plans: device or output is NULL, or the output is too small");
+    if (device == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "plans: the device is NULL");
+    }
+    if (burni_check_output("plans", out, sizeof(*out), err) != BURN_OK) {
+        return err->code;
     }
     burni_stream *stream = stream_of(device);
     int found = 0;

@@ -94,8 +94,8 @@ int32_t burn_plugins_at(uint32_t i, int32_t open, burn_plugin_info *out, burn_er
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (out == NULL || out->struct_size < sizeof(out->struct_size)) {
-        return burni_fail(err, BURN_E_INVALID, "plugins: the output is NULL or states no size");
+    if (burni_check_output("plugins", out, sizeof(out->struct_size), err) != BURN_OK) {
+        return err->code;
     }
     int32_t rc = burni_loader_list(err);
     if (rc != BURN_OK) {
@@ -134,8 +134,11 @@ int32_t burn_plugins_device(const char *id, uint32_t ordinal, burn_device_info *
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (id == NULL || out == NULL || out->struct_size < sizeof(out->struct_size)) {
-        return burni_fail(err, BURN_E_INVALID, "plugins: id or output is NULL, or states no size");
+    if (id == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "plugins: the id is NULL");
+    }
+    if (burni_check_output("plugins", out, sizeof(out->struct_size), err) != BURN_OK) {
+        return err->code;
     }
     burn_device_info info;
     BURN_INIT(&info, burn_device_info);
@@ -153,8 +156,8 @@ int32_t burn_device_resolve(const char *string, burn_device_choice *out, burn_er
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (out == NULL || out->struct_size < sizeof(*out)) {
-        return burni_fail(err, BURN_E_INVALID, "resolve: the output is NULL or too small");
+    if (burni_check_output("resolve", out, sizeof(*out), err) != BURN_OK) {
+        return err->code;
     }
     burni_device_choice choice;
     int32_t rc = burni_loader_resolve(string, &choice, err);

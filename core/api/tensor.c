@@ -386,9 +386,10 @@ refuse_call(burni_thread *thread, int problem, uint64_t op_id, const burni_op *o
         (void)burni_fail(&err, BURN_E_INVALID, "%s: %u operands and %u outputs; at most %d each",
                          op->def.name, n_in, n_out, BURN_MAX_OPERANDS);
     } else {
-        (void)burni_fail(&err, BURN_E_INVALID, "%s: %s is NULL, %u tensors are needed",
+        (void)burni_fail(&err, BURN_E_INVALID, "%s: %s is NULL, %u tensor%s needed",
                          op->def.name, problem == CALL_NO_IN ? "in" : "out",
-                         problem == CALL_NO_IN ? n_in : n_out);
+                         problem == CALL_NO_IN ? n_in : n_out,
+                         (problem == CALL_NO_IN ? n_in : n_out) == 1 ? " is" : "s are");
     }
     for (uint32_t j = 0; j < n_out && out != NULL; j++) {
         out[j] = burni_handle_fail(thread, err.code, op_id, "%s", err.text);

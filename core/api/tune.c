@@ -177,13 +177,11 @@ int32_t burn_environment_import(const char *name, const char *path, burn_err *er
 static int32_t give(void *out, const void *info, size_t size, burn_err *err)
 {
     uint32_t room = 0;
-    if (out != NULL) {
-        memcpy(&room, out, sizeof(room));
+    int32_t rc = burni_check_output("environment", out, sizeof(room), err);
+    if (rc != BURN_OK) {
+        return rc;
     }
-    if (room < sizeof(room)) {
-        return burni_fail(err, BURN_E_INVALID,
-                          "environment: the output is NULL or states no size");
-    }
+    memcpy(&room, out, sizeof(room));
     memset(out, 0, room);
     memcpy(out, info, room < size ? room : size);
     memcpy(out, &room, sizeof(room));

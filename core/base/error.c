@@ -67,6 +67,21 @@ const char *burn_status_name(int32_t code)
     }
 }
 
+int32_t burni_check_output(const char *what, const void *out, size_t needed, burn_err *err)
+{
+    uint32_t size = 0;
+    if (out == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "%s: the output is NULL", what);
+    }
+    memcpy(&size, out, sizeof(size));
+    if (size < needed) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "%s: struct_size of the output is %u, %u are needed (BURN_INIT)", what,
+                          (unsigned)size, (unsigned)needed);
+    }
+    return BURN_OK;
+}
+
 const char *burn_status_text(int32_t code)
 {
     switch (code) {

@@ -7,6 +7,7 @@
 
 #include <burn/status.h>
 #include <stdarg.h>
+#include <stddef.h>
 
 /* Writes code and formatted text into the sink (NULL allowed, text cut); returns the code. */
 int32_t burni_fail(burn_err *err, int32_t code, const char *format, ...)
@@ -31,6 +32,10 @@ static inline burn_err *burni_first(burn_err *err, burn_err *spare)
     spare->text[0] = '\0';
     return spare;
 }
+
+/* A struct that a caller lends starts with its size: there, and of `needed` bytes or more? The text
+ * begins with `what`. */
+int32_t burni_check_output(const char *what, const void *out, size_t needed, burn_err *err);
 
 /* Puts "prefix: " before the text that is there. */
 void burni_prefix(burn_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -171,8 +171,8 @@ int32_t burn_dry_run_end(burn_dry_run *out, burn_err *err)
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (out == NULL || out->struct_size < sizeof(*out)) {
-        return burni_fail(err, BURN_E_INVALID, "dry run: the output is NULL or too small");
+    if (burni_check_output("dry run", out, sizeof(*out), err) != BURN_OK) {
+        return err->code;
     }
     burni_thread *thread = burni_thread_current;
     burni_stream *stream = dry_stream(thread);

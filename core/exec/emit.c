@@ -19,6 +19,7 @@
 #include "graph/capture.h"
 #include "ops/ask.h"
 #include "ops/fused.h"
+#include "ops/rules.h"
 
 #include <burn/build.h>
 #include <stdio.h>
@@ -101,7 +102,8 @@ static int32_t find_device(burni_emission *e, burn_err *err)
         }
     }
     if (e->device == NULL) {
-        return burni_fail(err, BURN_E_DEVICE, "%s: no operand is a tensor, so a device is needed",
+        return burni_fail(err, BURN_E_DEVICE, "%s: all operands are scalars, which have no device; make one of them a "
+                          "tensor (burn_full)",
                           e->op->def.name);
     }
     return BURN_OK;
@@ -123,7 +125,7 @@ static const char *operand_name(const burni_emission *e, uint32_t i, char room[N
 static int32_t wrong_dtype(const burni_emission *e, uint32_t i, const char *why, burn_err *err)
 {
     char room[NAME_SIZE];
-    return burni_fail(err, BURN_E_DTYPE, "%s: operand %s has dtype %s, %s; cast it first",
+    return burni_fail(err, BURN_E_DTYPE, "%s: operand %s has dtype %s, %s (burn_cast)",
                       e->op->def.name, operand_name(e, i, room), burn_dtype_name(e->meta[i].dtype),
                       why);
 }
@@ -204,7 +206,11 @@ static int32_t check_dtype(const burni_emission *e, uint32_t i, burn_err *err)
     const burn_role *role = burni_op_role_in(e->op, i);
     uint8_t dtype = e->meta[i].dtype;
     if (role->dtypes[0] != 0 && (role->dtypes[dtype / 64] >> (dtype % 64) & 1) == 0) {
-        return wrong_dtype(e, i, "which this op does not take", err);
+        char why[160];
+        char taken[96];
+        (void)snprintf(why, sizeof(why), "which this op does not take; cast it to one of %s",
+                       burni_dtypes_text(taken, sizeof(taken), role->dtypes[0]));
+        return wrong_dtype(e, i, why, err);
     }
     return BURN_OK;
 }
@@ -216,9 +222,9 @@ static int32_t check_tie(const burni_emission *e, uint32_t i, burn_err *err)
     if (role->same_dtype_as != 0 && e->meta[i].kind == BURN_TENSOR) {
         const burn_meta *other = &e->meta[role->same_dtype_as - 1u];
         if (other->kind == BURN_TENSOR && other->dtype != dtype) {
-            char why[NAME_SIZE + 16];
+            char why[NAME_SIZE + 48];
             char room[NAME_SIZE];
-            (void)snprintf(why, sizeof(why), "%s has %s",
+            (void)snprintf(why, sizeof(why), "%s has %s; cast one of them",
                            operand_name(e, role->same_dtype_as - 1u, room),
                            burn_dtype_name(other->dtype));
             return wrong_dtype(e, i, why, err);

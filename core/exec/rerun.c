@@ -79,8 +79,8 @@ static int32_t take_inputs(const burn_replay *r, burn_tensor *const *inputs, uin
                            burn_tensor **taken, int *scoped, burn_err *err)
 {
     if (n != r->n_ports) {
-        return burni_fail(err, BURN_E_INVALID, "replay: %u inputs given, the step has %u ports", n,
-                          r->n_ports);
+        return burni_fail(err, BURN_E_INVALID, "replay: %u inputs given, the step has %u port%s", n,
+                          r->n_ports, r->n_ports == 1 ? "" : "s");
     }
     for (uint32_t i = 0; i < n; i++) {
         int32_t rc = check_input(r, i, inputs[i], err);
@@ -315,7 +315,10 @@ static int32_t check_run(const burn_replay *r, burn_tensor *const *inputs, uint3
                          burn_tensor **outputs, uint32_t n_outputs, burn_err *err)
 {
     if (r == NULL || (inputs == NULL && n_inputs > 0) || (outputs == NULL && n_outputs > 0)) {
-        return burni_fail(err, BURN_E_INVALID, "replay: a replay, inputs or outputs are NULL");
+        return burni_fail(err, BURN_E_INVALID, "replay: the %s NULL",
+                          r == NULL        ? "replay is"
+                          : inputs == NULL && n_inputs > 0 ? "inputs are"
+                                           : "outputs are");
     }
     if (burni_thread_get() != r->thread) {
         return burni_fail(err, BURN_E_STATE,
@@ -379,7 +382,8 @@ int32_t burn_replay_set(burn_replay *r, const char *name, double value, burn_err
     burn_err spare;
     err = burni_first(err, &spare);
     if (r == NULL || name == NULL) {
-        return burni_fail(err, BURN_E_INVALID, "replay: the replay or the name is NULL");
+        return burni_fail(err, BURN_E_INVALID, "replay: the %s is NULL",
+                          r == NULL ? "replay" : "name");
     }
     for (uint32_t k = 0; k < r->n_params; k++) {
         if (r->params[k].name[0] == '\0') {

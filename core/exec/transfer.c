@@ -88,7 +88,10 @@ static int32_t check_shape(uint8_t dtype, uint32_t rank, const int64_t *dims, bu
     }
     uint32_t size = burn_dtype_size(dtype);
     if (size == 0) {
-        return burni_fail(err, BURN_E_DTYPE, "tensor: %u is not a dtype that tensors have", dtype);
+        char all[96];
+        return burni_fail(err, BURN_E_DTYPE,
+                          "tensor: %u is the code of no dtype that tensors have; they have %s", dtype,
+                          burni_dtypes_text(all, sizeof(all), BURN_SET_ANY));
     }
     int64_t n = burni_numel(rank, dims);
     if (n < 0 || n > INT64_MAX / (int64_t)size / 2) {

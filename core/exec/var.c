@@ -21,6 +21,7 @@
 #include "exec/recording.h"
 #include "exec/unrun.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -56,8 +57,13 @@ burn_var *burn_var_create(burn_device *device, burn_tensor *value, burn_err *err
     burn_err spare;
     err = burni_first(err, &spare);
     burni_thread *thread = burni_thread_get();
-    if (thread == NULL || value == NULL || device == NULL) {
-        (void)burni_fail(err, BURN_E_INVALID, "variable: device or value is NULL");
+    if (thread == NULL) {
+        (void)burni_fail(err, BURN_E_NO_MEMORY, "variable: no memory for the thread's state");
+        return NULL;
+    }
+    if (value == NULL || device == NULL) {
+        (void)burni_fail(err, BURN_E_INVALID, "variable: the %s is NULL",
+                         device == NULL ? "device" : "value");
         return NULL;
     }
     if (value->cause != NULL) {
@@ -317,9 +323,23 @@ int32_t burn_var_update(uint64_t op_id, const void *attrs, uint32_t attrs_size,
     const burni_op *op = burni_op_find(op_id);
     burn_err spare;
     err = burni_first(err, &spare);
-    if (thread == NULL || op == NULL || n_in > BURN_MAX_OPERANDS || op->def.n_out > 16 ||
-        vars == NULL || in == NULL) {
-        return burni_fail(err, BURN_E_INVALID, "update: unknown op, or too many or no operands");
+    if (thread == NULL) {
+        return burni_fail(err, BURN_E_NO_MEMORY, "update: no memory for the thread's state");
+    }
+    if (op == NULL) {
+        return burni_fail(err, BURN_E_NOT_FOUND,
+                          "update: there is no op with id %" PRIu64 "; if it is an extension's, "
+                          "load that first (burn_extension_load)",
+                          op_id);
+    }
+    if (vars == NULL || in == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "update: %s: the list %s is NULL", op->def.name,
+                          vars == NULL ? "vars" : "in");
+    }
+    if (n_in > BURN_MAX_OPERANDS || op->def.n_out > 16) {
+        return burni_fail(err, BURN_E_INVALID,
+                          "update: %s: %u operands and %u outputs; at most %d and 16 are possible",
+                          op->def.name, n_in, (unsigned)op->def.n_out, BURN_MAX_OPERANDS);
     }
     if (op->def.effect != BURN_EFFECT_STATE) {
         return burni_fail(err, BURN_E_INVALID,
@@ -344,7 +364,8 @@ int32_t burn_var_assign(burn_var *var, burn_tensor *value, burn_err *err)
     burn_err spare;
     err = burni_first(err, &spare);
     if (var == NULL || value == NULL) {
-        return burni_fail(err, BURN_E_INVALID, "assign: variable or value is NULL");
+        return burni_fail(err, BURN_E_INVALID, "assign: the %s is NULL",
+                          var == NULL ? "variable" : "value");
     }
     burn_var *const vars[2] = {var, NULL};
     burn_tensor *const in[2] = {NULL, value};

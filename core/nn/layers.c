@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/printer.h"
+#include "ops/rules.h"
 
 #include <math.h>
 
@@ -16,6 +17,13 @@
 static int add(burn_module *m, const char *name, uint32_t rank, const int64_t *dims, uint32_t kind,
                double a, double b, int64_t fan_in, int32_t trainable, burn_err *err)
 {
+    int64_t n = burni_numel(rank, dims);
+    if (n < 0 || n > INT64_MAX / 8) {
+        char text[192];
+        (void)burni_fail(err, BURN_E_SHAPE, "%s: %s would be %s, which is too large", m->name, name,
+                         burni_shape_text(text, sizeof(text), rank, dims));
+        return 0;
+    }
     burn_scope_begin();
     burn_tensor *t = burn_nn_init(burn_device_inner(m->device), BURN_F32, rank, dims, kind, a, b,
                                   fan_in, 0);

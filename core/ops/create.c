@@ -24,11 +24,11 @@ int32_t burni_infer_created(const char *op, const burn_infer *a, uint64_t set)
                           (unsigned)t->n_dims, BURN_MAX_RANK);
     }
     if (t->dtype > 63 || (set & (UINT64_C(1) << t->dtype)) == 0) {
+        char taken[96];
         return burni_fail(a->err, BURN_E_DTYPE,
-                          "%s: cannot make a tensor of dtype %s (code %u); see the op's list of "
-                          "dtypes",
-                          op, t->dtype < 256 ? burn_dtype_name((uint8_t)t->dtype) : "none",
-                          (unsigned)t->dtype);
+                          "%s: cannot make a tensor of dtype %s (code %u); use one of %s", op,
+                          t->dtype < 256 ? burn_dtype_name((uint8_t)t->dtype) : "none",
+                          (unsigned)t->dtype, burni_dtypes_text(taken, sizeof(taken), set));
     }
     if (burni_numel(t->n_dims, t->dims) < 0) {
         char text[192];

@@ -347,9 +347,14 @@ static int32_t infer_one_hot(const burn_infer *a)
         return burni_fail(a->err, BURN_E_INVALID, "one_hot: classes is %lld, it starts at 0",
                           (long long)s->classes);
     }
+    if (s->classes == 0 && burni_numel(index->rank, index->dims) != 0) {
+        return burni_fail(a->err, BURN_E_INVALID,
+                          "one_hot: classes is 0, so no index can be in range; use 1 or more");
+    }
     if (s->dtype >= 64 || ((UINT64_C(1) << s->dtype) & BURN_SET_ANY) == 0) {
-        return burni_fail(a->err, BURN_E_DTYPE, "one_hot: %u is not a dtype of tensors",
-                          (unsigned)s->dtype);
+        char all[96];
+        return burni_fail(a->err, BURN_E_DTYPE, "one_hot: %u is the code of no dtype; use one of %s",
+                          (unsigned)s->dtype, burni_dtypes_text(all, sizeof(all), BURN_SET_ANY));
     }
     memcpy(dims, index->dims, sizeof(index->dims));
     dims[index->rank] = s->classes;

@@ -220,8 +220,11 @@ static int32_t infer_pad(const burn_infer *a)
                               (unsigned)i, (long long)before, (long long)after);
         }
         if (before > INT64_MAX - in->dims[i] || after > INT64_MAX - in->dims[i] - before) {
-            return burni_fail(a->err, BURN_E_SHAPE, "pad: the size of dim %u overflows",
-                              (unsigned)i);
+            return burni_fail(a->err, BURN_E_SHAPE,
+                              "pad: dim %u of %lld with %lld before and %lld after is larger than "
+                              "64 bits count",
+                              (unsigned)i, (long long)in->dims[i], (long long)before,
+                              (long long)after);
         }
         dims[i] = before + in->dims[i] + after;
     }

@@ -33,6 +33,20 @@ const char *burni_shape_text(char *buffer, uint32_t size, uint32_t rank, const i
     return buffer;
 }
 
+const char *burni_dtypes_text(char *buffer, uint32_t size, uint64_t set)
+{
+    uint32_t used = 0;
+    buffer[0] = '\0';
+    for (uint32_t i = 0; i < 64 && used < size; i++) {
+        if ((set >> i & 1) != 0 && burn_dtype_size((uint8_t)i) != 0) {
+            int n = snprintf(buffer + used, size - used, "%s%s", used > 0 ? ", " : "",
+                             burn_dtype_name((uint8_t)i));
+            used += n > 0 ? (uint32_t)n : 0;
+        }
+    }
+    return buffer;
+}
+
 int64_t burni_numel(uint32_t rank, const int64_t *dims)
 {
     int64_t n = 1;

@@ -23,6 +23,8 @@ BURN_FOREACH_OP(BURNI_DECLARE_OP)
 
 /* "[2,3,4]" into a buffer; returns the buffer. A buffer of 192 bytes holds every shape. */
 const char *burni_shape_text(char *buffer, uint32_t size, uint32_t rank, const int64_t *dims);
+/* "f32, f64" of the dtypes with a bit in `set`, cut where the buffer ends. */
+const char *burni_dtypes_text(char *buffer, uint32_t size, uint64_t set);
 
 /* Number of elements; -1 when it overflows int64_t or a dim is negative. */
 int64_t burni_numel(uint32_t rank, const int64_t *dims);

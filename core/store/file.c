@@ -108,7 +108,10 @@ burn_tensor *burn_file_read(burn_file *file, const char *name, burn_device *devi
     burni_thread *thread = burni_thread_get();
     if (file == NULL || name == NULL || device == NULL) {
         return burni_handle_fail(thread, BURN_E_INVALID, 0,
-                                 "file: the file, the name or the device is NULL");
+                                 "file: the %s is NULL",
+                                 file == NULL   ? "file"
+                                 : name == NULL ? "name"
+                                                : "device");
     }
     const burni_bpk_tensor *t = burni_bpk_tensor_find(file->reader, name);
     if (t == NULL) {
@@ -226,7 +229,8 @@ int32_t burn_file_run(burn_file *file, burn_device *device, burn_tensor *const *
     const burn_graph *graph = NULL;
     int32_t rc = BURN_OK;
     if (file == NULL || device == NULL) {
-        rc = burni_fail(err, BURN_E_INVALID, "file: the file or the device is NULL");
+        rc = burni_fail(err, BURN_E_INVALID, "file: the %s is NULL",
+                        file == NULL ? "file" : "device");
     } else {
         graph = need_graph(file, err);
         rc = graph != NULL ? BURN_OK : err->code;

@@ -293,9 +293,13 @@ int32_t burn_load(burn_module *module, const char *path, uint32_t flags, burn_lo
 {
     burn_err spare;
     err = burni_first(err, &spare);
-    if (module == NULL || path == NULL || (flags & ~(uint32_t)BURN_LOAD_PARTIAL) != 0) {
-        return burni_fail(err, BURN_E_INVALID,
-                          "load: the module or the path is NULL, or flags (%u) are unknown", flags);
+    if (module == NULL || path == NULL) {
+        return burni_fail(err, BURN_E_INVALID, "load: the %s is NULL",
+                          module == NULL ? "module" : "path");
+    }
+    if ((flags & ~(uint32_t)BURN_LOAD_PARTIAL) != 0) {
+        return burni_fail(err, BURN_E_INVALID, "load: flags 0x%x, known are 0x%x", flags,
+                          (unsigned)BURN_LOAD_PARTIAL);
     }
     loading l;
     memset(&l, 0, sizeof(l));

@@ -170,7 +170,10 @@ int32_t burn_save(burn_module *module, const char *path, const burn_save_opts *o
     burn_err spare;
     err = burni_first(err, &spare);
     if (module == NULL || path == NULL || path[0] == '\0') {
-        return burni_fail(err, BURN_E_INVALID, "save: the module or the path is NULL or empty");
+        return burni_fail(err, BURN_E_INVALID, "save: the %s",
+                          module == NULL ? "module is NULL"
+                          : path == NULL ? "path is NULL"
+                                         : "path is empty");
     }
     uint32_t n = burn_module_n_vars(module);
     burni_bpk_writer *writer = burni_bpk_writer_new();

@@ -55,12 +55,16 @@ static int32_t check_opts(const burn_loader_opts *opts, burn_err *err)
         return burni_train_fail(err, BURN_E_INVALID, "loader: flags 0x%x, known are 0x%x",
                                 (unsigned)opts->flags, (unsigned)known);
     }
-    if (opts->batch_size < 1 || opts->workers > MAX_WORKERS || opts->ahead > MAX_AHEAD) {
-        return burni_train_fail(err, BURN_E_INVALID,
-                                "loader: batch_size %lld, workers %u, ahead %u; expected 1 or "
-                                "more, up to %d, up to %d",
-                                (long long)opts->batch_size, (unsigned)opts->workers,
-                                (unsigned)opts->ahead, (int)MAX_WORKERS, (int)MAX_AHEAD);
+    if (opts->batch_size < 1) {
+        return burni_train_fail(err, BURN_E_INVALID, "loader: batch_size is %lld; use 1 or more",
+                                (long long)opts->batch_size);
+    }
+    if (opts->workers > MAX_WORKERS || opts->ahead > MAX_AHEAD) {
+        int workers = opts->workers > MAX_WORKERS;
+        return burni_train_fail(err, BURN_E_INVALID, "loader: %s is %u; at most %d is possible",
+                                workers ? "workers" : "ahead",
+                                (unsigned)(workers ? opts->workers : opts->ahead),
+                                workers ? (int)MAX_WORKERS : (int)MAX_AHEAD);
     }
     return BURN_OK;
 }

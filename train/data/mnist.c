@@ -132,11 +132,14 @@ int32_t burn_mnist_open(const char *folder, uint32_t flags, burn_mnist **out, bu
     if (out != NULL) {
         *out = NULL;
     }
-    if (folder == NULL || out == NULL || (flags & ~known) != 0) {
-        return burni_train_fail(err, BURN_E_INVALID,
-                                "mnist: a folder, a place for the result and flags of 0x%x are "
-                                "needed (flags 0x%x)",
-                                (unsigned)known, (unsigned)flags);
+    if (folder == NULL || out == NULL) {
+        return burni_train_fail(err, BURN_E_INVALID, "mnist: %s is NULL%s",
+                                folder == NULL ? "the folder" : "the place for the result",
+                                folder == NULL ? "; is the variable set that it comes from?" : "");
+    }
+    if ((flags & ~known) != 0) {
+        return burni_train_fail(err, BURN_E_INVALID, "mnist: flags 0x%x, known are 0x%x",
+                                (unsigned)flags, (unsigned)known);
     }
     burn_mnist *mnist = calloc(1, sizeof(*mnist));
     if (mnist == NULL) {

@@ -89,7 +89,8 @@ int32_t burn_optimizer_step(burn_optimizer *o, burn_grads *grads, double lr, bur
     burn_err spare;
     err = burni_train_first(err, &spare);
     if (o == NULL || grads == NULL) {
-        return burni_train_fail(err, BURN_E_INVALID, "optimizer: it or the gradients are NULL");
+        return burni_train_fail(err, BURN_E_INVALID, "optimizer: %s NULL",
+                                o == NULL ? "the optimizer is" : "the gradients are");
     }
     if (!isfinite(lr)) {
         return burni_train_fail(err, BURN_E_INVALID,
