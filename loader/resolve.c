@@ -48,6 +48,20 @@ static const char *nearest_of(const char *id, int any_kind)
     return best;
 }
 
+/* A backend whose devices are of the kind that was asked for, where a name of one is needed. */
+static const char *backend_of_kind(const char *kind)
+{
+    for (uint32_t i = 0; i < burni_loader_count(); i++) {
+        const burni_entry *e = burni_loader_entry(i);
+        const burni_plugin *p = burni_loader_at(i);
+        int fine = p != NULL && (p->state == BURNI_PLUGIN_KNOWN || p->state == BURNI_PLUGIN_OPEN);
+        if (fine && e != NULL && kind[0] != '\0' && strcmp(e->manifest.devices, kind) == 0) {
+            return p->id;
+        }
+    }
+    return NULL;
+}
+
 static void describe_devices(burni_text *t, int64_t n)
 {
     if (n >= 0) {
@@ -141,10 +155,13 @@ static void add_unknown(burni_text *t, const char *what, const char *id, int any
 {
     char shown[64];
     burni_text_clean(shown, sizeof(shown), id != NULL ? id : "");
-    const char *nearest = nearest_of(shown, any_kind);
+    const char *nearest = backend_of_kind(shown);
+    int is_kind = nearest != NULL;
+    nearest = is_kind ? nearest : nearest_of(shown, any_kind);
     burni_text_add(t, "no %s \"%s\"", what, shown);
     if (nearest != NULL) {
-        burni_text_add(t, "; did you mean \"%s\"?", nearest);
+        burni_text_add(t, is_kind ? "; \"%s\" has devices of that kind;" : "; did you mean \"%s\"?",
+                       nearest);
     }
     burni_text_add(t, nearest != NULL ? " " : "; ");
     if (any_kind) {

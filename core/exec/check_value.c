@@ -213,16 +213,20 @@ static void print_range(burni_printer *p, const burn_eval_operand *x)
 {
     double low = (double)INFINITY;
     double high = -(double)INFINITY;
+    uint64_t n_nan = 0;
     for (uint64_t k = 0; k < x->n; k++) {
         double value = burni_eval_get(x, k);
+        n_nan += value != value;
         low = value < low ? value : low;
         high = value > high ? value : high;
     }
     print_operand(p, &x->meta);
-    if (x->n == 1) {
+    if (x->n == n_nan && x->n > 0) {
+        burni_print(p, x->n == 1 ? " = nan" : " all nan");
+    } else if (x->n == 1) {
         burni_print(p, " = %.6g", burni_shown(low));
     } else if (x->n > 1) {
-        burni_print(p, " from %.6g to %.6g", low, high);
+        burni_print(p, n_nan > 0 ? " from %.6g to %.6g, and nan" : " from %.6g to %.6g", low, high);
     }
 }
 

@@ -102,7 +102,8 @@ static int32_t find_device(burni_emission *e, burn_err *err)
         }
     }
     if (e->device == NULL) {
-        return burni_fail(err, BURN_E_DEVICE, "%s: all operands are scalars, which have no device; make one of them a "
+        return burni_fail(err, BURN_E_DEVICE,
+                          "%s: all operands are scalars, which have no device; make one of them a "
                           "tensor (burn_full)",
                           e->op->def.name);
     }

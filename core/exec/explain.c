@@ -25,6 +25,7 @@
 #include "ops/rules.h"
 
 #include <burn/explain.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,15 +69,24 @@ static void *map_file(const char *folder, burn_err *err)
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     void *memory = MAP_FAILED;
+    int why = fd < 0 ? errno : 0;
     /* Blocks are reserved now, so that a full disk cannot end the process later. */
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)table_size()) == 0) {
+    if (fd >= 0) {
+        why = posix_fallocate(fd, 0, (off_t)table_size());
+    }
+    if (fd >= 0 && why == 0) {
         memory = mmap(NULL, table_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        why = errno;
     }
     if (fd >= 0) {
         (void)close(fd);
     }
     if (memory == MAP_FAILED) {
-        (void)burni_fail(err, BURN_E_IO, "BURN_EXPLAIN: %s cannot be made", path);
+        if (fd >= 0) {
+            (void)unlink(path);
+        }
+        (void)burni_fail(err, BURN_E_IO, "BURN_EXPLAIN: %s cannot be made: %s", path,
+                         strerror(why));
         return NULL;
     }
     return memory;

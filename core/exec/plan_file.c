@@ -14,6 +14,7 @@
 #include "exec/plan.h"
 
 #include <burn/plugin.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -78,11 +79,13 @@ static void write_file(const char *folder)
 {
     char path[512];
     int n = snprintf(path, sizeof(path), "%s/%ld.plans", folder, (long)getpid());
+    errno = ENAMETOOLONG;
     int fd = n > 0 && (size_t)n < sizeof(path)
                  ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
                  : -1;
     if (fd < 0) {
-        burni_log(BURN_LOG_WARN, "plans", "BURN_PLANS: %s cannot be made", path);
+        burni_log(BURN_LOG_WARN, "plans", "BURN_PLANS: %s cannot be made: %s", path,
+                  strerror(errno));
         return;
     }
     burni_device *device = NULL;

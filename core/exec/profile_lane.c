@@ -37,14 +37,23 @@ static void *map_file(const char *folder, uint32_t number, burn_err *err)
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     void *memory = MAP_FAILED;
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)block_size()) == 0) {
+    int why = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        why = posix_fallocate(fd, 0, (off_t)block_size());
+    }
+    if (fd >= 0 && why == 0) {
         memory = mmap(NULL, block_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        why = errno;
     }
     if (fd >= 0) {
         (void)close(fd);
     }
     if (memory == MAP_FAILED) {
-        (void)burni_fail(err, BURN_E_IO, "BURN_PROFILE: %s cannot be made", path);
+        if (fd >= 0) {
+            (void)unlink(path);
+        }
+        (void)burni_fail(err, BURN_E_IO, "BURN_PROFILE: %s cannot be made: %s", path,
+                         strerror(why));
         return NULL;
     }
     return memory;

@@ -90,8 +90,8 @@ static int32_t check_shape(uint8_t dtype, uint32_t rank, const int64_t *dims, bu
     if (size == 0) {
         char all[96];
         return burni_fail(err, BURN_E_DTYPE,
-                          "tensor: %u is the code of no dtype that tensors have; they have %s", dtype,
-                          burni_dtypes_text(all, sizeof(all), BURN_SET_ANY));
+                          "tensor: %u is the code of no dtype that tensors have; they have %s",
+                          dtype, burni_dtypes_text(all, sizeof(all), BURN_SET_ANY));
     }
     int64_t n = burni_numel(rank, dims);
     if (n < 0 || n > INT64_MAX / (int64_t)size / 2) {

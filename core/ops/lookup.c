@@ -353,7 +353,8 @@ static int32_t infer_one_hot(const burn_infer *a)
     }
     if (s->dtype >= 64 || ((UINT64_C(1) << s->dtype) & BURN_SET_ANY) == 0) {
         char all[96];
-        return burni_fail(a->err, BURN_E_DTYPE, "one_hot: %u is the code of no dtype; use one of %s",
+        return burni_fail(a->err, BURN_E_DTYPE,
+                          "one_hot: %u is the code of no dtype; use one of %s",
                           (unsigned)s->dtype, burni_dtypes_text(all, sizeof(all), BURN_SET_ANY));
     }
     memcpy(dims, index->dims, sizeof(index->dims));

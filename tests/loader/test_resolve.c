@@ -68,6 +68,8 @@ static void b234_unknown_names(void **state)
     world_expect(sink.err.text, world_dir);
     expect_error("somethingelse", BURN_E_NOT_FOUND,
                  "no backend \"somethingelse\"; installed: flex");
+    expect_error("gpu", BURN_E_NOT_FOUND,
+                 "no backend \"gpu\"; \"mixed\" has devices of that kind; installed: flex");
     expect_error("ext_more", BURN_E_INVALID, "\"ext_more\" is an extension, not a backend");
     burn_err small = BURN_ERR_INIT;
     assert_int_equal(burni_loader_resolve("felx", &choice, &small), BURN_E_NOT_FOUND);
