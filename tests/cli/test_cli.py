@@ -212,6 +212,8 @@ class Cli(unittest.TestCase):
     def test_doctor__says_what_is_wrong(self):
         self.assertIn("cannot be used",
                       self.text("doctor", status=1, env={"BURN_DEVICE": "mokc"}))
+        self.assertIn("cannot be made: No such file",
+                      self.text("doctor", status=1, env={"BURN_EXPLAIN": "/nonexistent/folder"}))
         answer = self.json("doctor", status=1, env={"BURN_BACKENDS": "other"})
         self.assertFalse(answer["check"]["ok"])
         backends = [p for p in answer["plugins"] if p["kind"] == "backend"]

@@ -247,7 +247,7 @@ static void compare__random_numbers_have_a_meaning_too(void **state)
     assert_true(after.compared >= before.compared + 4);
 }
 
-/* The second `sub` is spoilt; the option is read when a device opens, so this is mock:1. */
+/* The second `where` is spoilt; the option is read when a device opens, so this is mock:1. */
 static void compare__a_wrong_kernel_is_named(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void compare__a_wrong_kernel_is_named(void **state)
     }
     burn_err err = BURN_ERR_INIT;
     char text[32];
-    (void)snprintf(text, sizeof(text), "%d:2", BURN_OP_SUB);
+    (void)snprintf(text, sizeof(text), "%d:2", BURN_OP_WHERE);
     assert_int_equal(burn_option_set("MOCK_WRONG_OP", text, &err), BURN_OK);
     burn_device *other = burn_device_open("mock:1", &err);
     if (other == NULL) {
@@ -264,13 +264,19 @@ static void compare__a_wrong_kernel_is_named(void **state)
     }
     const float numbers[4] = {1, 2, 3, 4};
     burn_tensor *x = burn_tensor_from_data(other, BURN_F32, 2, DIMS(2, 2), numbers);
-    CHECK(burn_sub(x, burn_scalar(1.0)), 0, 1, 2, 3);
-    burn_tensor *wrong = burn_sub(x, burn_scalar(0.0));
-    burn_tensor *after = burn_sub(x, burn_scalar(2.0));
-    check_read_fails(wrong, BURN_E_DATA, "sub: output", "at [0,0] of f32[2,2]",
-                     "its definition says 1", "on mock:1", NULL);
-    check_read_fails(burn_neg(wrong), BURN_E_DATA, "sub: output", NULL);
-    CHECK(after, -1, 0, 1, 2);
+    const float nans[4] = {NAN, NAN, NAN, NAN};
+    const float mixed[4] = {1, -2, NAN, 3};
+    burn_tensor *y = burn_tensor_from_data(other, BURN_F32, 2, DIMS(2, 2), nans);
+    burn_tensor *z = burn_tensor_from_data(other, BURN_F32, 2, DIMS(2, 2), mixed);
+    burn_tensor *all = burn_tensor_from_data(other, BURN_BOOL, 2, DIMS(2, 2), "\1\1\1\1");
+    CHECK(burn_where(all, x, y), 1, 2, 3, 4);
+    burn_tensor *wrong = burn_where(all, z, y);
+    burn_tensor *after = burn_where(all, x, z);
+    check_read_fails(wrong, BURN_E_DATA, "where: output", "at [0,0] of f32[2,2]",
+                     "its definition says 1", "on mock:1", "f32[2,2] from -2 to 3, and nan",
+                     "f32[2,2] all nan", NULL);
+    check_read_fails(burn_neg(wrong), BURN_E_DATA, "where: output", NULL);
+    CHECK(after, 1, 2, 3, 4);
     assert_int_equal(burn_sync(other, &err), BURN_E_DATA);
     assert_int_equal(burn_sync(other, NULL), BURN_OK);
 }
