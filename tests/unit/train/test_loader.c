@@ -426,10 +426,13 @@ static void create__refuses_what_makes_no_sense(void **state)
     burn_loader_opts opts = good_opts;
     burn_dataset data = good;
     opts.batch_size = 0;
-    expect_refused(&good, &opts, BURN_E_INVALID, "batch_size 0");
+    expect_refused(&good, &opts, BURN_E_INVALID, "batch_size is 0; use 1 or more");
     opts = good_opts;
     opts.workers = 1000;
-    expect_refused(&good, &opts, BURN_E_INVALID, "workers 1000");
+    expect_refused(&good, &opts, BURN_E_INVALID, "workers is 1000; at most");
+    opts = good_opts;
+    opts.ahead = 100000;
+    expect_refused(&good, &opts, BURN_E_INVALID, "ahead is 100000; at most");
     opts = good_opts;
     opts.flags = 64;
     expect_refused(&good, &opts, BURN_E_INVALID, "0x40");

@@ -126,7 +126,7 @@ static void folders__that_do_not_fit_are_refused(void **state)
     burn_mnist_close(mnist);
     write_file(dir, "train-images-idx3-ubyte", odd, sizeof(odd), (size_t)2 * 28 * 27, 0);
     expect_refused(dir, BURN_E_FORMAT, "[2,28,27]");
-    expect_refused(NULL, BURN_E_INVALID, "folder");
+    expect_refused(NULL, BURN_E_INVALID, "mnist: the folder is NULL; is the variable set");
     char path[256];
     (void)snprintf(path, sizeof(path), "%s/train-images-idx3-ubyte", dir);
     assert_int_equal(unlink(path), 0);

@@ -384,6 +384,10 @@ static void options__wrong_ones_are_told(void **state)
     burn_grads *grads = burn_backward(loss, NULL, 0, &err);
     assert_int_equal(burn_optimizer_step(o, grads, (double)NAN, &err), BURN_E_INVALID);
     expect_text(&err, "the learning rate is not finite");
+    assert_int_equal(burn_optimizer_step(NULL, grads, 0.5, &err), BURN_E_INVALID);
+    expect_text(&err, "optimizer: the optimizer is NULL");
+    assert_int_equal(burn_optimizer_step(o, NULL, 0.5, &err), BURN_E_INVALID);
+    expect_text(&err, "optimizer: the gradients are NULL");
     assert_int_equal(burn_optimizer_steps(o), 0);
     burn_fit_opts fit = {.struct_size = sizeof(fit), .batch_size = 2, .lr = 0.5};
     burn_dataset data = {.struct_size = sizeof(data), .n_fields = 2};
