@@ -182,8 +182,7 @@ class Profile(unittest.TestCase):
             done = call(PROGRAM, env={"BURN_PROFILE": folder})
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"BURN_PROFILE", done.stdout + done.stderr)
-        done = call(PROGRAM, env={"BURN_PROFILE": "/proc"})
-        self.assertRegex(done.stdout + done.stderr, rb"/proc/\S+ cannot be made: [A-Z]")
+        self.assertIn(b"no folder is there", done.stdout + done.stderr)
 
     def test_files_that_are_none(self):
         """A program may leave anything in the folder: it is left out."""
