@@ -66,6 +66,17 @@ int cli_number(const cli *c, const char *option, const char *text, int64_t low, 
                int64_t *out);
 void cli_help(const cli_command *command);
 
+/* ---- names (nearest.c) ---- */
+
+/* Starts as {wanted, NULL, 0}; `best` is the candidate that was meant, or NULL. */
+typedef struct cli_nearest {
+    const char *wanted;
+    const char *best;
+    size_t distance;
+} cli_nearest;
+
+void cli_nearest_try(cli_nearest *n, const char *candidate);
+
 /* ---- output (json_out.c) ---- */
 
 /* Prints what is wrong with the call and how help is reached; returns CLI_USAGE. */

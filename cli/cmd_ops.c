@@ -218,7 +218,14 @@ int cli_ops(cli *c)
     }
     const burn_op_def *def = name != NULL ? burn_op_find(name) : NULL;
     if (name != NULL && def == NULL) {
-        return cli_error(c, BURN_E_NOT_FOUND, "there is no op '%s'; `burn ops` lists them%s", name,
+        cli_nearest nearest = {name, NULL, 0};
+        for (uint32_t i = 0; i < burn_op_count(); i++) {
+            cli_nearest_try(&nearest, burn_op_at(i)->name);
+        }
+        return cli_error(c, BURN_E_NOT_FOUND, "there is no op '%s'; %s%s%s`burn ops` lists them%s",
+                         name, nearest.best != NULL ? "did you mean '" : "",
+                         nearest.best != NULL ? nearest.best : "",
+                         nearest.best != NULL ? "'? " : "",
                          extension == NULL && strchr(name, '.') != NULL
                              ? ", those of an extension with --extension ID"
                              : "");

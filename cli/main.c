@@ -85,7 +85,9 @@ static const cli_command commands[] = {
      "  burn inspect model.bpk --graph\n",
      cli_inspect},
     {"predict", "the class of an image, by the graph in a model file",
-     "  FILE         a burnpack file with a graph whose only input is one gray image\n"
+     "  FILE         a burnpack file with a graph whose only input is one gray image: bytes from\n"
+     "               0 to 255 where the graph takes u8, those divided by 255 where it takes f32;\n"
+     "               what else a model was trained with (a mean, a deviation) is the graph's part\n"
      "  --image PNG  the image; made gray and resized as the graph needs it\n"
      "  --idx FILE   or an IDX file of images (MNIST), plain or .gz\n"
      "  --index N    which one of them, from 0 (default 0)\n"
@@ -235,7 +237,13 @@ static int run(int argc, char **argv)
         }
         return commands[i].run(&c);
     }
-    (void)fprintf(stderr, "burn: there is no command '%s'; `burn --help` lists them\n", name);
+    cli_nearest nearest = {name, NULL, 0};
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        cli_nearest_try(&nearest, commands[i].name);
+    }
+    (void)fprintf(stderr, "burn: there is no command '%s'; %s%s%s`burn --help` lists them\n", name,
+                  nearest.best != NULL ? "did you mean '" : "",
+                  nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "'? " : "");
     return CLI_USAGE;
 }
 

@@ -116,6 +116,21 @@ class Cli(unittest.TestCase):
         self.refused("inspect", status=2, words=["FILE"])
         self.refused("ops", "--device", status=2, words=["needs a value"])
 
+    def test_names__that_were_meant_are_told(self):
+        done = call("doctr")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"did you mean 'doctor'? `burn --help` lists them", done.stderr)
+        self.refused("ops", "relux", words=["did you mean 'relu'?"])
+        self.refused("ops", "no_such_op", words=["there is no op 'no_such_op'; `burn ops`"])
+        done = call("xyz")
+        self.assertEqual(done.returncode, 2)
+        self.assertNotIn(b"did you mean", done.stderr)
+
+    def test_help__says_what_predict_makes_of_an_image(self):
+        text = self.text("predict", "--help")
+        for words in ("0 to 255 where the graph takes u8", "divided by 255 where it takes f32"):
+            self.assertIn(words, text)
+
     def test_output__a_full_disk_is_no_success(self):
         with open("/dev/full", "wb") as full:
             self.assertEqual(call("--help", stdout=full).returncode, 1)
