@@ -75,12 +75,15 @@ static json_t *variable_json(const burn_variable_info *v)
                      cli_json_text(v->problem));
 }
 
-static void list_environment(json_t *json)
+/* How many of them are wrong. */
+static uint32_t list_environment(json_t *json)
 {
     burn_variable_info v;
     BURN_INIT(&v, burn_variable_info);
+    uint32_t wrong = 0;
     uint32_t i = 0;
     for (; burn_environment_at(i, &v, NULL) == BURN_OK; i++) {
+        wrong += v.problem[0] != '\0';
         if (json != NULL) {
             (void)json_array_append_new(json, variable_json(&v));
         } else {
@@ -90,6 +93,7 @@ static void list_environment(json_t *json)
     if (i == 0 && json == NULL) {
         printf("no BURN_* variable is set\n");
     }
+    return wrong;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -127,7 +131,7 @@ static int doctor_json(void)
     }
     (void)json_object_set_new(object, "devices", devices);
     json_t *environment = json_array();
-    list_environment(environment);
+    (void)list_environment(environment);
     (void)json_object_set_new(object, "environment", environment);
     json_t *check = rc == BURN_OK ? json_pack("{s:b, s:f}", "ok", 1, "ms", ms)
                                   : json_pack("{s:b, s:o}", "ok", 0, "error", cli_json_error(&err));
@@ -160,10 +164,11 @@ int cli_doctor(cli *c)
         (void)cli_default_device(NULL);
     }
     printf("\nenvironment\n");
-    list_environment(NULL);
+    uint32_t wrong = list_environment(NULL);
     char text[sizeof(err.text)];
     if (rc == BURN_OK) {
-        printf("\nThe default device opens and computes (%.1f ms). All is well.\n", ms);
+        printf("\nThe default device opens and computes (%.1f ms). %s\n", ms,
+               wrong == 0 ? "All is well." : "Not all is well: see `wrong` above.");
     } else if (crashed > 0) {
         printf("\nNot all is well: %s\n", err.text);
     } else {

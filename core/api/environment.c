@@ -35,7 +35,7 @@ static const variable variables[] = {
     {"BURN_CHECK", burni_check_option, "it has a mode of its own"},
     {"BURN_DEVICE", NULL, "give burn_device_open the string"},
     {"BURN_ENVIRONMENT", burni_environment_check_option, "call burn_environment_load"},
-    {"BURN_ENVIRONMENT_PATH", burni_place_check_option, "it is read from the environment only"},
+    {"BURN_ENVIRONMENT_PATH", burni_place_check_saving, "it is read from the environment only"},
     {"BURN_EXPLAIN", NULL, "it is read from the environment only"},
     {"BURN_LOG", burni_log_check, "call burn_log_set"},
     {"BURN_PLANS", burni_plan_file_check, "it is read from the environment only"},

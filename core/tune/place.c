@@ -119,6 +119,33 @@ int32_t burni_place_make(burn_err *err)
     return check_folder(folder, err);
 }
 
+int32_t burni_place_check_saving(burn_err *err)
+{
+    char folder[BURNI_PLACE_BYTES];
+    struct stat st;
+    int32_t rc = burni_place_check_option(err);
+    if (rc != BURN_OK || burni_env("ENVIRONMENT_PATH") == NULL) {
+        return rc;
+    }
+    rc = burni_place_folder(folder, sizeof(folder), err);
+    if (rc == BURN_OK && stat(folder, &st) == 0) {
+        rc = check_folder(folder, err);
+    }
+    char *slash = folder;
+    while (rc == BURN_OK && stat(folder, &st) != 0 && errno == ENOENT && slash != NULL) {
+        slash = strrchr(folder, '/');
+        if (slash != NULL) {
+            slash[slash == folder ? 1 : 0] = '\0';
+        }
+    }
+    if (rc == BURN_OK && (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0 ||
+                          (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode)))) {
+        rc = burni_fail(err, BURN_E_IO, "nothing can be saved there: %.150s cannot be written to",
+                        folder);
+    }
+    return rc;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static int32_t read_all(int fd, unsigned char *to, uint64_t size, burn_err *err)

@@ -22,6 +22,9 @@ int32_t burni_place_check_name(const char *name, burn_err *err);
 int32_t burni_place_folder(char *out, size_t size, burn_err *err);
 /* What is wrong with BURN_ENVIRONMENT_PATH, if anything. */
 int32_t burni_place_check_option(burn_err *err);
+/* The same, and whether something could be saved there: in the folder, or in the one that is there
+ * of those above it. */
+int32_t burni_place_check_saving(burn_err *err);
 /* "<folder>/<name>.benv". */
 int32_t burni_place_file(const char *name, char *out, size_t size, burn_err *err);
 /* Makes the folder, and those above it, for this user only. */

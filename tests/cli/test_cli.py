@@ -224,6 +224,20 @@ class Cli(unittest.TestCase):
         self.assertGreaterEqual(answer["threads"], 1)
         self.assertEqual(self.json("doctor", env={"BURN_THREADS": "3"})["threads"], 3)
 
+    def test_doctor__says_where_nothing_can_be_saved(self):
+        open_to_all = self.folder / "open_to_all"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o1777)
+        file = self.folder / "no_folder"
+        file.write_text("")
+        for place, words in ((open_to_all, "can be written by every user"), (file, "is no folder"),
+                             (file / "below", "cannot be written to")):
+            text = self.text("doctor", env={"BURN_ENVIRONMENT_PATH": str(place)})
+            self.assertIn(words, text)
+            self.assertIn("Not all is well", text)
+        text = self.text("doctor", env={"BURN_ENVIRONMENT_PATH": str(self.folder / "new/one")})
+        self.assertIn("All is well", text)
+
     def test_doctor__says_what_is_wrong(self):
         self.assertIn("cannot be used",
                       self.text("doctor", status=1, env={"BURN_DEVICE": "mokc"}))
