@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * fused.h - the program of `burn.fused`: several small ops done in one pass over memory.
- *
+ * fused.h - the program of `burn.fused`: several small ops done in one pass over memory. The ops of
+ * the extension "fused" are in <burn/ext/fused.h>.
  * A group of ops that the planner puts together is itself an op, BURN_OP_FUSED; its attributes are
  * a program: this head, then inputs, outputs, steps, and the attributes of steps, without gaps. No
  * addresses, little-endian, zero padding. A backend runs it through an ordinary row, or has none:

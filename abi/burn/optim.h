@@ -26,8 +26,8 @@ typedef struct burn_sgd_opts {
     double weight_decay; /* added to the gradient */
 } burn_sgd_opts;
 
-/* Zeroed fields take the defaults: beta1 0.9, beta2 0.999, eps 1e-8. No weight_decay unless it is
- * set, for AdamW neither (PyTorch's AdamW takes 0.01). */
+/* Zeroed fields take the defaults: beta1 0.9, beta2 0.999, eps 1e-8; for a 0 write 1e-300. No decay
+ * of weights unless it is set, for AdamW neither (PyTorch's AdamW takes 0.01). */
 typedef struct burn_adam_opts {
     uint32_t struct_size;
     uint32_t zero;

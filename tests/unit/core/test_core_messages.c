@@ -126,6 +126,18 @@ static void arguments__that_are_missing_are_named(void **state)
          "load: flags 0x8, known are 0x1");
     told(burn_replay_run(NULL, NULL, 0, NULL, 0, &err), BURN_E_INVALID, &err,
          "replay: the replay is NULL");
+    burn_tensor *x = VEC(1);
+    assert_int_equal(burn_replay_begin(dev, &err), BURN_OK);
+    burn_tensor *y = burn_exp(burn_replay_port(x));
+    burn_replay *replay = burn_replay_end(&y, 1, &err);
+    assert_non_null(replay);
+    told(burn_replay_run(replay, NULL, 0, &y, 1, &err), BURN_E_INVALID, &err,
+         "replay: 0 inputs given, the step has 1 port");
+    told(burn_replay_run(replay, NULL, 1, &y, 1, &err), BURN_E_INVALID, &err,
+         "replay: the inputs are NULL");
+    told(burn_replay_run(replay, &x, 1, NULL, 1, &err), BURN_E_INVALID, &err,
+         "replay: the outputs are NULL");
+    burn_replay_free(replay);
     told(burn_replay_set(NULL, "lr", 1, &err), BURN_E_INVALID, &err, "replay: the replay is NULL");
     check_failed(burn_file_read(NULL, "w", dev), BURN_E_INVALID, "file: the file is NULL", NULL);
     burn_var_release(var);
