@@ -502,6 +502,14 @@ static const reduce_row reduce_rows[] = {
     {"empty with kept axes of size 0", 2, {0, 5}, 1, 0, {1}, 0},
 };
 
+/* Of var only: as many as are subtracted, or more. Nothing is left to divide by: inf. */
+static const reduce_row spent_rows[] = {
+    {"correction of the size", 2, {5, 3}, 1, 0, {1}, 3},
+    {"correction beyond the size", 2, {5, 3}, 1, 1, {1}, 7},
+    {"correction of the size, first axis", 2, {3, 65}, 1, 0, {0}, 3},
+    {"correction beyond the size, all", 2, {4, 5}, 0, 0, {0}, 21},
+};
+
 static const reduce_row nothing_rows[] = {
     {"axis of size 0", 2, {3, 0}, 1, 0, {1}, 0},
     {"both of size 0", 2, {0, 0}, 1, 0, {1}, 0},
@@ -510,7 +518,8 @@ static const reduce_row nothing_rows[] = {
 
 enum {
     N_REDUCE_ROWS = sizeof(reduce_rows) / sizeof(reduce_rows[0]),
-    N_NOTHING_ROWS = sizeof(nothing_rows) / sizeof(nothing_rows[0])
+    N_NOTHING_ROWS = sizeof(nothing_rows) / sizeof(nothing_rows[0]),
+    N_SPENT_ROWS = sizeof(spent_rows) / sizeof(spent_rows[0])
 };
 
 static void reduce_sample(burn_sample *s, const reduce_row *row, const reduce_domain *d)
@@ -613,9 +622,23 @@ REDUCE_SAMPLES(sum)
 REDUCE_SAMPLES(extreme)
 REDUCE_SAMPLES(mean)
 REDUCE_SAMPLES(truth)
-REDUCE_SAMPLES(var)
 REDUCE_SAMPLES(logs)
 #undef REDUCE_SAMPLES
+
+static int32_t samples_var(uint32_t i, burn_sample *s)
+{
+    static const double one_value[] = {2.5, 2.5, 2.5, 1.0, -1.0, 0.5};
+    if (i >= N_SPENT_ROWS + 1) {
+        return reduce_samples(i - N_SPENT_ROWS - 1, s, &domain_var);
+    }
+    reduce_sample(s, &spent_rows[i < N_SPENT_ROWS ? i : 0], &domain_var);
+    if (i == N_SPENT_ROWS) {
+        s->name = "correction of the size, equal values";
+        burni_sample_values(s, 0, 6, one_value); /* 0 / 0: NaN */
+    }
+    s->flags = BURN_SAMPLE_NO_GRAD;
+    return BURN_OK;
+}
 
 /* A product of many factors leaves the range of f16 and loses digits: short groups only. */
 static int32_t short_prod_samples(uint32_t i, burn_sample *s)

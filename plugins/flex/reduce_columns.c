@@ -260,9 +260,9 @@ static void variance(const flex_columns *c, const float *x, int64_t n, float *ou
     for (int64_t r = 0; r < c->n_red; r++) {
         flex_isa_kernels->reduce->square_rows_f64(squares, x + walk_next(&w), mean, (uint64_t)n);
     }
-    double divisor = (double)c->n_red - c->correction;
+    double divisor = fmax((double)c->n_red - c->correction, 0.0);
     for (int64_t j = 0; j < n; j++) {
-        out[j] = divisor > 0.0 ? (float)(squares[j] / divisor) : NAN;
+        out[j] = (float)(squares[j] / divisor);
     }
 }
 

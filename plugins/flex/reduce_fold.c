@@ -232,8 +232,7 @@ void flex_acc_finish(const flex_reducer *r, int64_t n_red, const flex_acc *acc, 
         }
         break;
     case FLEX_RESULT_VAR:
-        value = acc->f / ((double)n_red - r->correction);
-        value = (double)n_red > r->correction ? value : (double)NAN;
+        value = acc->f / fmax((double)n_red - r->correction, 0.0);
         break;
     case FLEX_RESULT_LOGSUM:
         value = isinf(acc->shift) ? acc->shift : acc->shift + log(acc->f);
