@@ -642,12 +642,78 @@ static const burni_domain domain_truth = {
     POINTS(equals, equals_y)};
 /* clang-format on */
 
+/*
+ * Integers for which the machine's own division stops the program, or which it cannot divide by:
+ * the smallest of each width by -1, and 0; and exponents below 0.
+ */
+#define SMALLEST(least) {least, -7.0, least, 7.0, least, 1.0}
+static const double smallest[4][6] = {SMALLEST(-128.0), SMALLEST(-32768.0),
+                                      SMALLEST(-2147483648.0), SMALLEST(-9223372036854775808.0)};
+#undef SMALLEST
+static const double minus_ones[] = {-1.0, -1.0, 1.0, -1.0, 2.0, -1.0};
+static const double dividends[] = {7.0, 0.0, 3.0, 100.0, 1.0};
+static const double some_zero[] = {3.0, 1.0, 2.0, 5.0, 0.0};
+static const double last_zero[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8,
+                                   9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 0};
+static const double some_negative[] = {3.0, 1.0, 2.0, -1.0, 0.0};
+
+typedef struct stop_row {
+    const char *name;
+    uint64_t dtypes;
+    int64_t n;
+    uint32_t n_x;
+    uint32_t n_y;
+    const double *x;
+    const double *y;
+    int32_t error;
+} stop_row;
+
+#define SMALLEST(dtype, k)                                                                         \
+    {"smallest " #dtype " by -1", BURN_BIT(dtype), 66, 6, 6, smallest[k], minus_ones, BURN_OK}
+static const stop_row division_rows[] = {
+    SMALLEST(I8, 0),
+    SMALLEST(I16, 1),
+    SMALLEST(I32, 2),
+    SMALLEST(I64, 3),
+    {"division by zero", BURN_SET_INT, 135, 5, 5, dividends, some_zero, BURN_E_DATA},
+    {"division by one last zero", BURN_SET_INT, 33, 5, 33, dividends, last_zero, BURN_E_DATA},
+};
+#undef SMALLEST
+static const stop_row power_rows[] = {
+    {"negative exponent", BURN_SET_SIGNED, 135, 5, 5, dividends, some_negative, BURN_E_DATA},
+};
+
+/* The samples of a domain, then these. */
+static int32_t stop_samples(uint32_t i, burn_sample *s, const burni_domain *d, uint32_t n_rows,
+                            const stop_row *rows)
+{
+    int32_t rc = burni_samples_binary(i, s, d);
+    uint32_t n = 0;
+    if (rc != BURN_E_END) {
+        return rc;
+    }
+    while (burni_samples_binary(n, s, d) == BURN_OK) {
+        n++;
+    }
+    if (i - n >= n_rows) {
+        return BURN_E_END;
+    }
+    const stop_row *row = &rows[i - n];
+    burni_sample_begin(s, row->name, 0.0, 0.0);
+    burni_sample_tensor(s, 0, 0, BURN_FILL_VALUES, 1, &row->n);
+    burni_sample_values(s, 0, row->n_x, row->x);
+    burni_sample_tensor(s, 1, 0, BURN_FILL_VALUES, 1, &row->n);
+    burni_sample_values(s, 1, row->n_y, row->y);
+    s->dtypes = row->dtypes;
+    s->flags = BURN_SAMPLE_NO_GRAD;
+    if (row->error != BURN_OK) {
+        burni_sample_error(s, row->error);
+    }
+    return BURN_OK;
+}
+
 #define BINARY_DOMAINS(X)                                                                          \
     X(sum)                                                                                         \
-    X(div)                                                                                         \
-    X(mod)                                                                                         \
-    X(remainder)                                                                                   \
-    X(pow)                                                                                         \
     X(order)                                                                                       \
     X(plane)                                                                                       \
     X(bits)                                                                                        \
@@ -661,6 +727,17 @@ static const burni_domain domain_truth = {
     }
 BINARY_DOMAINS(BINARY_SAMPLES)
 #undef BINARY_SAMPLES
+
+#define STOP_SAMPLES(domain, rows)                                                                 \
+    static int32_t samples_##domain(uint32_t i, burn_sample *out)                                  \
+    {                                                                                              \
+        return stop_samples(i, out, &domain_##domain, sizeof(rows) / sizeof((rows)[0]), rows);     \
+    }
+STOP_SAMPLES(div, division_rows)
+STOP_SAMPLES(mod, division_rows)
+STOP_SAMPLES(remainder, division_rows)
+STOP_SAMPLES(pow, power_rows)
+#undef STOP_SAMPLES
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 

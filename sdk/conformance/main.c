@@ -237,13 +237,13 @@ static void run_mixed(conf_report *report, conf_runner *runner, conf_case *c)
 
 static void run_checks(const options *o, conf_report *report, conf_runner *runner, conf_case *c)
 {
+    c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
     if ((c->sample.flags & BURN_SAMPLE_ERROR) != 0) {
         run_check(report, runner, c, "error", conf_check_error);
         report->n_ran += o->sample >= 0; /* it was asked for by its number */
         return;
     }
     report->n_cases += o->forward_only == 0; /* those that have bits to compare */
-    c->support = (uint8_t)runner->supports(runner, c->def, c->dtype);
     if (o->forward_only) {
         run_check(report, runner, c, "sweep", conf_check_sweep);
         run_layouts(o, report, runner, c);
