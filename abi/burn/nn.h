@@ -45,7 +45,11 @@ BURN_API int64_t burn_module_n_params(burn_module *module);
 BURN_API void burn_module_set_training(burn_module *root, int32_t training);
 BURN_API int32_t burn_module_training(const burn_module *module);
 
-/* Runs a module. A container runs its children one after the other. */
+/*
+ * Runs a module. A container runs its children one after the other. Never NULL: a NULL module, or a
+ * module that makes nothing of x (x is NULL, its own forward function returns NULL), gives a failed
+ * tensor of E_INVALID.
+ */
 BURN_API burn_tensor *burn_forward(burn_module *module, burn_tensor *x);
 /* A layer of the caller's own: `forward` gets the module and `user`. */
 typedef burn_tensor *(BURN_CALL *burn_forward_fn)(burn_module *module, void *user, burn_tensor *x);
@@ -61,7 +65,8 @@ enum { BURN_INIT_CONSTANT = 0, BURN_INIT_UNIFORM = 1, BURN_INIT_NORMAL = 2,
 /*
  * constant: a; uniform: a..b; normal: mean a, deviation b; kaiming: gain a, bound
  * sqrt(3) a / sqrt(fan_in), deviation a / sqrt(fan_in); xavier: bound
- * sqrt(3) a sqrt(2 / (fan_in + fan_out)). Draws from the calling thread's generator.
+ * sqrt(3) a sqrt(2 / (fan_in + fan_out)). E_INVALID: another kind; a fan that the kind divides by
+ * and that is below 1. Draws from the calling thread's generator.
  */
 BURN_API burn_tensor *burn_nn_init(burn_device *device, uint8_t dtype, uint32_t rank,
                                    const int64_t *dims, uint32_t kind, double a, double b,

@@ -331,6 +331,18 @@ static burn_tensor *same_value(burn_tensor *x)
     return t;
 }
 
+/* What a module gave when it gave nothing. */
+static burn_tensor *nothing(const burn_module *module, const burn_tensor *x)
+{
+    burni_thread *thread = burni_thread_get();
+    if (x == NULL) {
+        return burni_handle_fail(thread, BURN_E_INVALID, 0,
+                                 "forward: x is NULL; give the module's input");
+    }
+    return burni_handle_fail(thread, BURN_E_INVALID, 0, "%s: its forward function returned NULL",
+                             module->path[0] != '\0' ? module->path : "the root");
+}
+
 burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
 {
     if (module == NULL) {
@@ -342,6 +354,7 @@ burn_tensor *burn_forward(burn_module *module, burn_tensor *x)
     burn_tensor *y = module->layer.forward != NULL
                          ? module->layer.forward(module, module->layer.user, x)
                          : run_children(module, x);
+    y = y == NULL ? nothing(module, x) : y;
     burn_tag_end();
     return burn_scope_return(y == x ? same_value(x) : y);
 }

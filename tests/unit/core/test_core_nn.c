@@ -293,6 +293,59 @@ static void test_initial_values(void **state)
     CHECK(burn_nn_init(dev, BURN_F32, 1, DIMS(2), BURN_INIT_CONSTANT, 7, 0, 0, 0), 7, 7);
 }
 
+static void assert_says(burn_tensor *t, const char *text)
+{
+    burn_err err = BURN_ERR_INIT;
+    assert_non_null(t);
+    assert_int_equal(burn_tensor_error(t, &err), BURN_E_INVALID);
+    if (strstr(err.text, text) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+    }
+}
+
+static void test_initial_values_that_do_not_do(void **state)
+{
+    static const uint32_t kaiming[] = {BURN_INIT_KAIMING_UNIFORM, BURN_INIT_KAIMING_NORMAL};
+    static const uint32_t xavier[] = {BURN_INIT_XAVIER_UNIFORM, BURN_INIT_XAVIER_NORMAL};
+    (void)state;
+    assert_says(burn_nn_init(dev, BURN_F32, 1, DIMS(2), 44, 1, 0, 3, 3), "44 is no kind");
+    assert_says(burn_nn_init(dev, BURN_F32, 1, DIMS(2), 7, 1, 0, 3, 3), "BURN_INIT_XAVIER_NORMAL");
+    for (int i = 0; i < 2; i++) {
+        assert_says(burn_nn_init(dev, BURN_F32, 1, DIMS(2), kaiming[i], 1, 0, 0, 3), "fan_in is 0");
+        assert_says(burn_nn_init(dev, BURN_F32, 1, DIMS(2), kaiming[i], 1, 0, -4, 3),
+                    "fan_in is -4");
+        assert_says(burn_nn_init(dev, BURN_F32, 1, DIMS(2), xavier[i], 1, 0, 0, 3), "fan_in is 0");
+        assert_says(burn_nn_init(dev, BURN_F32, 1, DIMS(2), xavier[i], 1, 0, 3, 0), "fan_out is 0");
+    }
+}
+
+static burn_tensor *BURN_CALL gives_nothing(burn_module *module, void *user, burn_tensor *x)
+{
+    (void)module;
+    (void)user;
+    (void)x;
+    return NULL;
+}
+
+static void test_forward_is_never_null(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    burn_tensor *x = burn_zeros(ad, BURN_F32, 2, DIMS(2, 3));
+    assert_says(burn_forward(NULL, x), "forward: the module is NULL");
+    assert_says(burn_forward(root, NULL), "forward: x is NULL");
+    burn_module *block = burn_module_child(root, "block", &err);
+    assert_non_null(burn_nn_activation(block, "act", BURN_RELU, &err));
+    assert_says(burn_forward(root, NULL), "x");
+    burn_module *cu = burn_nn_custom(block, "cu", gives_nothing, NULL, &err);
+    assert_says(burn_forward(cu, x), "block.cu: its forward function returned NULL");
+    assert_says(burn_forward(root, x), "block.cu: its forward function returned NULL");
+    assert_says(burn_forward(cu, NULL), "forward: x is NULL");
+    assert_int_equal(err.code, BURN_OK);
+    burn_module_free(root);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +359,8 @@ int main(int argc, char **argv)
         CORE_TEST(test_B064_one_value_per_channel),
         CORE_TEST(test_a_small_network),
         CORE_TEST(test_initial_values),
+        CORE_TEST(test_initial_values_that_do_not_do),
+        CORE_TEST(test_forward_is_never_null),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
