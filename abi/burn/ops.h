@@ -3,8 +3,9 @@
  * ops.h - the ops as functions.
  *
  * Operands are on one device and of one dtype unless said otherwise; nothing is promoted. Either
- * operand of a binary op may be a scalar (burn_scalar). Axes may be negative and wrap once. Results
- * are fresh tensors of the innermost scope, failed ones on failure. Numeric rules:
+ * operand of a binary op may be a scalar (burn_scalar). Axes may be negative and wrap once. A flag
+ * (keepdims, causal, ceil_mode, exclude_pad, ...) is a truth value of C: any number but 0 is yes.
+ * Results are fresh tensors of the innermost scope, failed ones on failure. Numeric rules:
  * docs/semantics.md. All functions: [any].
  */
 #ifndef BURN_OPS_H
@@ -133,7 +134,10 @@ BURN_API burn_tensor *burn_matmul(burn_tensor *x, burn_tensor *y);
 /* x [..., k] times w [k, n] plus bias [n] (NULL: none). */
 BURN_API burn_tensor *burn_linear(burn_tensor *x, burn_tensor *w, burn_tensor *bias);
 
-/* Zeroed fields mean: stride 1, padding 0, dilation 1, groups 1. */
+/*
+ * Zeroed fields mean: stride 1, padding 0, dilation 1, groups 1. output_padding is for
+ * conv_transpose2d; conv2d and conv1d refuse another than 0 (E_INVALID).
+ */
 typedef struct burn_conv_opts {
     uint32_t struct_size;
     uint32_t zero;

@@ -98,6 +98,13 @@ burn_module *burn_nn_conv2d(burn_module *parent, const char *name, int64_t in, i
         positive("conv2d", kernel, groups, err) != BURN_OK) {
         return NULL;
     }
+    if (o->output_padding[0] != 0 || o->output_padding[1] != 0) {
+        (void)burni_fail(err, BURN_E_INVALID,
+                         "conv2d: output_padding is (%lld, %lld); burn_conv_transpose2d alone "
+                         "takes one, leave it 0",
+                         (long long)o->output_padding[0], (long long)o->output_padding[1]);
+        return NULL;
+    }
     if (in % groups != 0 || out % groups != 0) {
         (void)burni_fail(err, BURN_E_INVALID,
                          "conv2d: %lld input and %lld output channels do not divide into %lld "

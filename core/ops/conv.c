@@ -54,6 +54,19 @@ int32_t burni_conv_check(const char *op, const burn_attrs_conv *a, burn_err *err
     return rc;
 }
 
+int32_t burni_conv_no_output_padding(const char *op, const burn_attrs_conv *a, burn_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        if (a->output_padding[i] != 0) {
+            return burni_fail(err, BURN_E_INVALID,
+                              "%s: output_padding[%d] is %lld; conv_transpose2d alone takes one, "
+                              "leave it 0",
+                              op, i, (long long)a->output_padding[i]);
+        }
+    }
+    return BURN_OK;
+}
+
 /* Number of windows along one axis, or an error. */
 static int32_t count_windows(const char *op, const burn_attrs_conv *a, int axis, int64_t size,
                              int64_t kernel, int64_t *out, burn_err *err)
@@ -149,7 +162,10 @@ static int32_t resolve_conv2d(const burn_meta *x, const burn_meta *w, const burn
     d->o = w->dims[0];
     d->kh = w->dims[2];
     d->kw = w->dims[3];
-    rc = burni_conv_resolve("conv2d", d, err);
+    rc = burni_conv_no_output_padding("conv2d", attrs, err);
+    if (rc == BURN_OK) {
+        rc = burni_conv_resolve("conv2d", d, err);
+    }
     if (rc != BURN_OK) {
         return rc;
     }
@@ -403,6 +419,8 @@ static const conv_error conv_errors[] = {
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"groups do not divide", 4, {1, 3, 3, 3}, {2, 1, 1, 1}, 2,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 2, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"output padding", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1,
+     {CONV_HEAD, {2, 2}, {0, 0}, {1, 1}, 1, {0, 1}, {0, 0}}, BURN_E_INVALID},
     {"rank 5", 5, {1, 1, 3, 3, 3}, {1, 1, 1, 1}, 1,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"bias of the wrong size", 4, {1, 1, 3, 3}, {2, 1, 1, 1}, 3,

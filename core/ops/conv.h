@@ -25,6 +25,8 @@ extern const burn_attr burni_attrs_conv_rows[BURNI_N_ATTRS_CONV];
 
 /* Checks strides, padding, dilation and groups. */
 int32_t burni_conv_check(const char *op, const burn_attrs_conv *a, burn_err *err);
+/* Of the ops that have no use for one. */
+int32_t burni_conv_no_output_padding(const char *op, const burn_attrs_conv *a, burn_err *err);
 
 /* From n, c, h, w, o, kh, kw and attrs: the others. Errors name values and remedy. */
 int32_t burni_conv_resolve(const char *op, burni_conv *d, burn_err *err);

@@ -62,7 +62,10 @@ static int32_t resolve_conv1d(const burn_meta *x, const burn_meta *w, const burn
     d->o = w->dims[0];
     d->kh = 1;
     d->kw = w->dims[2];
-    rc = burni_conv_resolve("conv1d", d, err);
+    rc = burni_conv_no_output_padding("conv1d", flat, err);
+    if (rc == BURN_OK) {
+        rc = burni_conv_resolve("conv1d", d, err);
+    }
     if (rc != BURN_OK) {
         return rc;
     }
@@ -203,6 +206,8 @@ static const conv1d_sample conv1d_rows[] = {
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"channels differ", {1, 2, 5}, {1, 1, 3}, 0,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+    {"output padding", {1, 2, 5}, {3, 2, 3}, 3,
+     {CONV_HEAD, {2, 1}, {0, 0}, {1, 1}, 1, {1, 0}, {0, 0}}, BURN_E_INVALID},
     {"long kernel", {1, 2, 48}, {3, 2, 29}, 3,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, 0},
 };

@@ -346,6 +346,45 @@ static void test_forward_is_never_null(void **state)
     burn_module_free(root);
 }
 
+static void test_output_padding_is_for_transposed_convolutions(void **state)
+{
+    (void)state;
+    burn_err err = BURN_ERR_INIT;
+    burn_module *root = make_root();
+    burn_conv_opts opts = {.struct_size = sizeof(opts), .stride = {2, 2}, .output_padding = {1, 0}};
+    burn_tensor *x = burn_zeros(dev, BURN_F32, 4, DIMS(1, 1, 3, 3));
+    burn_tensor *w = burn_zeros(dev, BURN_F32, 4, DIMS(1, 1, 2, 2));
+    assert_null(burn_nn_conv2d(root, "conv", 1, 1, 2, &opts, &err));
+    assert_int_equal(err.code, BURN_E_INVALID);
+    assert_non_null(strstr(err.text, "conv2d: output_padding is (1, 0)"));
+    assert_says(burn_conv2d(x, w, NULL, &opts), "conv2d: output_padding[0] is 1");
+    assert_says(burn_conv1d(burn_zeros(dev, BURN_F32, 3, DIMS(1, 1, 3)),
+                            burn_zeros(dev, BURN_F32, 3, DIMS(1, 1, 2)), NULL, &opts),
+                "conv1d: output_padding[0] is 1");
+    burn_tensor *y = burn_conv_transpose2d(x, w, NULL, &opts);
+    assert_int_equal(burn_tensor_error(y, NULL), BURN_OK);
+    assert_int_equal(burn_dim(y, 2), 7);
+    burn_module_free(root);
+}
+
+/* As in C: any number but 0 is yes. */
+static void test_flags_are_truth_values(void **state)
+{
+    (void)state;
+    burn_tensor *x = burn_full(dev, BURN_F32, 4, DIMS(1, 1, 3, 4), burn_scalar(2));
+    burn_pool_opts pool = {.struct_size = sizeof(pool), .ceil_mode = 9, .exclude_pad = 8};
+    pool.kernel[0] = pool.kernel[1] = 2;
+    pool.padding[0] = pool.padding[1] = 1;
+    burn_tensor *many = burn_avg_pool2d(x, &pool);
+    pool.ceil_mode = pool.exclude_pad = 1;
+    burn_tensor *one = burn_avg_pool2d(x, &pool);
+    assert_int_equal(burn_dim(many, 2), burn_dim(one, 2));
+    assert_int_equal(burn_item(burn_all(burn_equal(many, one), 0, NULL, 0), NULL), 1);
+    assert_int_equal(burn_rank(burn_sum(x, 0, NULL, 7)), 4);
+    assert_int_equal(burn_rank(burn_argmax(x, 3, -1)), 4);
+    assert_int_equal(burn_rank(burn_var_of(x, 0, NULL, 256, 1)), 4);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +400,8 @@ int main(int argc, char **argv)
         CORE_TEST(test_initial_values),
         CORE_TEST(test_initial_values_that_do_not_do),
         CORE_TEST(test_forward_is_never_null),
+        CORE_TEST(test_output_padding_is_for_transposed_convolutions),
+        CORE_TEST(test_flags_are_truth_values),
     };
     return core_test_main(argc, argv, tests, COUNT(tests));
 }
