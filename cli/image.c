@@ -45,7 +45,14 @@ static void flatten(const uint8_t *pairs, cli_image *image)
     }
 }
 
-static int32_t decode(png_image *png, const char *path, cli_image *out, burn_err *err)
+/* libpng calls a file that was cut short a "Read Error". */
+static int32_t refuse_file(burn_err *err, const char *path, const png_image *png, FILE *file)
+{
+    return fail(err, BURN_E_FORMAT, path,
+                feof(file) ? "it ends before the image does" : png->message);
+}
+
+static int32_t decode(png_image *png, const char *path, FILE *file, cli_image *out, burn_err *err)
 {
     int64_t n = (int64_t)png->width * (int64_t)png->height;
     if (n > MAX_PIXELS) {
@@ -58,7 +65,7 @@ static int32_t decode(png_image *png, const char *path, cli_image *out, burn_err
     if (pairs == NULL || out->pixels == NULL) {
         rc = fail(err, BURN_E_NO_MEMORY, path, "out of memory for its pixels");
     } else if (png_image_finish_read(png, NULL, pairs, 0, NULL) == 0) {
-        rc = fail(err, BURN_E_FORMAT, path, png->message);
+        rc = refuse_file(err, path, png, file);
     } else {
         out->width = png->width;
         out->height = png->height;
@@ -83,8 +90,8 @@ int32_t cli_image_read_png(const char *path, cli_image *out, burn_err *err)
         return fail(err, BURN_E_NOT_FOUND, path, "it cannot be opened");
     }
     int32_t rc = png_image_begin_read_from_stdio(&png, file) != 0
-                     ? decode(&png, path, out, err)
-                     : fail(err, BURN_E_FORMAT, path, png.message);
+                     ? decode(&png, path, file, out, err)
+                     : refuse_file(err, path, &png, file);
     png_image_free(&png);
     (void)fclose(file);
     return rc;

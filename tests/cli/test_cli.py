@@ -330,6 +330,13 @@ class Cli(unittest.TestCase):
                                delta=1e-3 if len(answer["top"]) == 4 else 1)
         return answer
 
+    def test_predict__a_png_that_was_cut_short(self):
+        whole = png(SIZE, SIZE, band(1))
+        for size in (20, len(whole) // 2, len(whole) - 20):
+            path = self.write("cut.png", whole[:size])
+            self.refused("predict", self.folder / "bands.bpk", "--image", path,
+                         words=["cut.png", "ends before the image does"])
+
     def test_predict__png(self):
         for k in range(4):
             path = self.write("band.png", png(SIZE, SIZE, band(k)))
