@@ -183,6 +183,8 @@ class Profile(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"BURN_PROFILE", done.stdout + done.stderr)
         self.assertIn(b"no folder is there", done.stdout + done.stderr)
+        done = call(PROGRAM, env={"BURN_PROFILE": "/proc", "BURN_LOG": "warn"})
+        self.assertRegex(done.stderr, rb"/proc/\S+ cannot be made: [A-Z]")
 
     def test_files_that_are_none(self):
         """A program may leave anything in the folder: it is left out."""
