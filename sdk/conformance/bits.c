@@ -15,16 +15,11 @@
 #include <math.h>
 
 /* How large: what backends keep on one thread is smaller than each of these. */
-typedef struct extent {
-    int64_t elements;
-    double work;
-} extent;
+static const conf_extent of_main = {INT64_C(1) << 18, 1e8};
+static const conf_extent of_others = {INT64_C(1) << 17, 4e7};
+static const conf_extent of_smoke = {INT64_C(1) << 16, 2e7};
 
-static const extent of_main = {INT64_C(1) << 18, 1e8};
-static const extent of_others = {INT64_C(1) << 17, 4e7};
-static const extent of_smoke = {INT64_C(1) << 16, 2e7};
-
-enum { ROUNDS = 3, UPDATES = 3, FORMS = 4 };
+enum { ROUNDS = 3, UPDATES = 3, FORMS = CONF_FORMS };
 
 static uint64_t mix(uint64_t hash, uint64_t number)
 {
@@ -173,169 +168,17 @@ static int has_gradient(conf_case *c)
 
 /* ---- sizes that are shared out --------------------------------------------------------------- */
 
-/* Elements of the largest operand; of ops without tensors, of what they make. */
-static int64_t largest(const conf_case *c)
-{
-    burn_meta out[CONF_MAX_OUT];
-    int64_t most = 0;
-    double work = 0.0;
-    int any = 0;
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        int64_t n = c->in[i].meta.kind == BURN_TENSOR ? conf_count(&c->in[i].meta) : 0;
-        most = n > most ? n : most;
-        any |= c->in[i].meta.kind == BURN_TENSOR;
-    }
-    return any || conf_work(c, out, &work) != BURN_OK ? most : conf_count(&out[0]);
-}
-
-/* Attributes that are sizes of the result: `from` becomes `to`; 0: all get `to` times as large. */
-static void resize_attrs(conf_case *c, int64_t from, int64_t to)
-{
-    for (uint32_t a = 0; a < c->def->n_attrs; a++) {
-        uint32_t offset = 0;
-        for (uint32_t k = 0; (offset = conf_dim_attr(c->def, a, k)) != 0; k++) {
-            unsigned char *at = c->sample.attrs + offset;
-            int64_t size = 0;
-            memcpy(&size, at, sizeof(size));
-            if (size > 1 && (from == 0 || size == from)) {
-                size = from == 0 ? size * to : to;
-                memcpy(at, &size, sizeof(size));
-            }
-        }
-    }
-}
-
-static void scale_all(conf_case *c, int64_t factor)
-{
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        for (uint32_t d = 0; d < c->in[i].meta.rank; d++) {
-            int64_t size = c->in[i].meta.dims[d];
-            c->in[i].meta.dims[d] = size > 1 ? size * factor : size;
-        }
-    }
-}
-
-/* The case with one size, or (form n) all of them, so large that an operand has `goal` elements. */
-static void grow(conf_case *to, const conf_case *c, uint32_t form, int64_t goal)
-{
-    int64_t found[BURN_MAX_RANK];
-    uint32_t n = conf_distinct_sizes(c, found);
-    int64_t factor = 1;
-    int64_t size = form < n ? found[form] : 0;
-    for (*to = *c; largest(to) < goal && factor < goal && size <= goal; factor++) {
-        *to = *c;
-        if (form < n) {
-            size = 2 * size + 1; /* odd, so that shares are not equal */
-            conf_resize(to, found[form], size);
-            resize_attrs(to, found[form], size);
-        } else {
-            scale_all(to, factor + 1);
-            resize_attrs(to, 0, factor + 1);
-        }
-    }
-}
-
-/* How often the elements of `meta` meet each element of `large`: by the dims that it has alone. */
-static double meetings(const burn_meta *meta, const burn_meta *large)
-{
-    uint8_t used[BURN_MAX_RANK] = {0};
-    double n = 1.0;
-    for (uint32_t d = 0; d < meta->rank; d++) {
-        uint32_t k = 0;
-        while (k < large->rank && (used[k] != 0 || large->dims[k] != meta->dims[d])) {
-            k++;
-        }
-        if (k < large->rank) {
-            used[k] = 1;
-        } else {
-            n *= (double)meta->dims[d];
-        }
-    }
-    return n;
-}
-
-/* Work of an op that does not say it. */
-static double guess_work(const conf_case *c)
-{
-    uint32_t at = 0;
-    double most = 1.0;
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        int is_tensor = c->in[i].meta.kind == BURN_TENSOR;
-        at = is_tensor && conf_count(&c->in[i].meta) > conf_count(&c->in[at].meta) ? i : at;
-    }
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        double n = c->in[i].meta.kind == BURN_TENSOR ? meetings(&c->in[i].meta, &c->in[at].meta)
-                                                     : 1.0;
-        most = n > most ? n : most;
-    }
-    return c->n_in > 0 ? most * (double)conf_count(&c->in[at].meta) : 1.0;
-}
-
-/* Sets the metas of the outputs; 0: the op does not take these sizes, or it is too much work. */
-static int takes(conf_case *c, double most_work)
-{
-    burn_meta out[CONF_MAX_OUT];
-    double work = 0.0;
-    if (conf_work(c, out, &work) != BURN_OK) {
-        return 0;
-    }
-    if ((c->def->flops != NULL ? work : guess_work(c)) > most_work) {
-        return 0;
-    }
-    for (uint32_t j = 0; j < c->n_out; j++) {
-        int64_t n = out[j].kind == BURN_TENSOR ? conf_count(&out[j]) : 0;
-        if (n > 8 * of_main.elements) {
-            return 0;
-        }
-        memset(&c->out[j], 0, sizeof(c->out[j]));
-        c->out[j].meta = out[j];
-        c->out[j].n = (uint64_t)n;
-    }
-    return 1;
-}
-
-/* 0: this form has no large case. */
-static int enlarge(conf_case *to, const conf_case *c, uint32_t form, const extent *most)
-{
-    int64_t goal = most->elements;
-    int64_t found[BURN_MAX_RANK];
-    if (form > conf_distinct_sizes(c, found)) {
-        return 0;
-    }
-    for (int64_t now = goal; now >= goal / 16; now /= 2) {
-        grow(to, c, form, now);
-        if (largest(to) >= now && takes(to, most->work)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The variant of the dtype that most is tried with: f32, where the op has it. */
-static uint32_t main_variant(const conf_case *c, uint32_t n)
-{
-    static conf_case other; /* large */
-    for (uint32_t v = 0; v < n; v++) {
-        other = *c;
-        conf_case_dtypes(&other, v);
-        if (other.dtype == BURN_F32) {
-            return v;
-        }
-    }
-    return 0;
-}
-
 /* Does this dtype try the form? The first and the last are tried in the main one, those between in
  * the next ones. */
 static int is_tried(const conf_case *c, uint32_t form)
 {
     uint32_t n = conf_variants(c->def, &c->sample);
-    return c->variant == (main_variant(c, n) + form % FORMS) % n;
+    return c->variant == (conf_main_variant(c, n) + form % FORMS) % n;
 }
 
 /* Form FORMS are all sizes; 0: the case has no such form. */
 static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint32_t form,
-                      const extent *most)
+                      const conf_extent *most)
 {
     static conf_case large; /* large */
     static const char *const names[FORMS + 1] = {"large_1st", "large_2nd", "large_3rd", "large_4th",
@@ -343,7 +186,7 @@ static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint3
     int64_t found[BURN_MAX_RANK];
     uint32_t n = conf_distinct_sizes(c, found);
     conf_arena arena = {NULL};
-    if ((form < FORMS && form >= n) || !enlarge(&large, c, form < FORMS ? form : n, most)) {
+    if ((form < FORMS && form >= n) || !conf_enlarge(&large, c, form < FORMS ? form : n, most)) {
         return 0;
     }
     large.arena = &arena;
@@ -363,7 +206,7 @@ static int write_form(FILE *file, conf_runner *runner, const conf_case *c, uint3
 static void write_large(FILE *file, conf_runner *runner, conf_case *c, int smoke)
 {
     int is_main = c->sample_index == conf_main_sample(c->def);
-    const extent *most = smoke ? &of_smoke : is_main ? &of_main : &of_others;
+    const conf_extent *most = smoke ? &of_smoke : is_main ? &of_main : &of_others;
     int enough = smoke && !is_main;
     for (uint32_t k = 0; k <= FORMS && !enough; k++) {
         uint32_t form = is_main ? k : FORMS - k;

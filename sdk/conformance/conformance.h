@@ -110,6 +110,11 @@ typedef struct conf_case {
 int conf_compare_output(const conf_case *c, uint32_t j, const conf_value *got, double factor,
                         char *text, size_t size);
 
+/* The same for results of large cases: where numbers are added up, errors are measured by the
+ * largest of the results, be it 1000 or the mean of many numbers, near 0. */
+int conf_compare_large(const conf_case *c, uint32_t j, const conf_value *got, double factor,
+                       char *text, size_t size);
+
 /* The role of input i and of output j: the last one serves all further ones of a variadic op. */
 const burn_role *conf_role_in(const burn_op_def *def, uint32_t i);
 const burn_role *conf_role_out(const burn_op_def *def, uint32_t j);
@@ -121,6 +126,29 @@ uint32_t conf_variants(const burn_op_def *def, const burn_sample *sample);
 void conf_case_dtypes(conf_case *c, uint32_t variant);
 /* Allocates and fills the inputs. */
 void conf_case_inputs(conf_case *c);
+
+/* ---- sizes.c -------------------------------------------------------------------------------- */
+
+/* Of a case's `n` variants the one that most is tried with: f32, where the op has it. */
+uint32_t conf_main_variant(const conf_case *c, uint32_t n);
+/* The distinct sizes above 1 of the case's operands, and of attributes that are dims of the result,
+ * at most BURN_MAX_RANK; how many. */
+uint32_t conf_distinct_sizes(const conf_case *c, int64_t *out);
+/* What the op's own estimate says of the case's work; 0 without one. Sets out: what infer says. */
+int32_t conf_work(const conf_case *c, burn_meta *out, double *flops);
+/* The first of the distinct sizes, or 0; each size `from` becomes `to`. */
+int64_t conf_first_size(const conf_case *c);
+void conf_resize(conf_case *c, int64_t from, int64_t to);
+/* How large: elements of the largest operand, and the most work. */
+typedef struct conf_extent {
+    int64_t elements;
+    double work;
+} conf_extent;
+/* Of how many sizes each by itself is made large. */
+enum { CONF_FORMS = 4 };
+/* The case with its size number `form`, or (behind the last one) all of them, made so large, or up
+ * to 16 times less where that is too much work; sets the metas of the outputs. 0: there is none. */
+int conf_enlarge(conf_case *to, const conf_case *c, uint32_t form, const conf_extent *most);
 
 /* ---- evaluate.c: roles, infer, eval --------------------------------------------------------- */
 
@@ -243,13 +271,8 @@ void conf_check_together(conf_report *report, conf_runner *runner, conf_case *c)
 void conf_check_refusals(conf_report *report, conf_runner *runner, conf_case *c);
 /* The same op at other sizes, and with special values. */
 void conf_check_sweep(conf_report *report, conf_runner *runner, conf_case *c);
-/* The distinct sizes above 1 of the case's operands, at most BURN_MAX_RANK; how many. */
-uint32_t conf_distinct_sizes(const conf_case *c, int64_t *out);
-/* What the op's own estimate says of the case's work; 0 without one. Sets out: what infer says. */
-int32_t conf_work(const conf_case *c, burn_meta *out, double *flops);
-/* The first size above 1 of the case's operands, or 0; each size `from` becomes `to`. */
-int64_t conf_first_size(const conf_case *c);
-void conf_resize(conf_case *c, int64_t from, int64_t to);
+/* The same op at sizes that threads share, with `eval`. */
+void conf_check_large(conf_report *report, conf_runner *runner, conf_case *c);
 /* The first sample of an op that can succeed; UINT32_MAX when there is none. */
 uint32_t conf_first_good_sample(const burn_op_def *def);
 /* The one of them that says most: many operands with many dims, a gradient, not large. */

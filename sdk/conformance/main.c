@@ -48,9 +48,11 @@ static const char usage_text[] =
     "                        [--claims FILE] [--write-claims FILE]\n"
     "                        [--json FILE] [--junit FILE]\n"
     "\n"
-    "Tries every op of the registry on a device: forward in six layouts and at awkward sizes,\n"
-    "gradients and second ones, decompositions, shared and moved operands, errors, the same bits\n"
-    "twice, in a replay and in every mode. --device eval tries the definitions by themselves.\n"
+    "Tries every op of the registry on a device: forward in six layouts, at awkward and large\n"
+    "sizes, gradients and second ones, decompositions, shared and moved operands, errors,\n"
+    "the same bits twice, in a replay and in every mode. --device eval tries the definitions by\n"
+    "themselves.\n"
+    "Large sizes end at 1 Mi elements and 4e7 operations, what kernels do beyond is not seen.\n"
     "--smoke: one dtype and two layouts per sample. --no-modes: this process only.\n"
     "--no-ops: only what is about the device as a whole, its plugin and its claims.\n"
     "--unguarded: kernels run on their operands, not on guarded copies.\n"
@@ -270,6 +272,7 @@ static void run_checks(const options *o, conf_report *report, conf_runner *runne
     }
     if (!o->smoke) {
         run_check(report, runner, c, "sweep", conf_check_sweep);
+        run_check(report, runner, c, "large", conf_check_large);
     }
     run_layouts(o, report, runner, c); /* last: it changes the inputs */
 }

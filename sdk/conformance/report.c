@@ -161,6 +161,7 @@ static const check_info checks[] = {
     {"refuse", "the answers to operands that break a rule", 0},
     {"together", "updates in one launch with updates one by one", 1},
     {"sweep", "results at other sizes with eval", 1},
+    {"large", "results at sizes that threads share with eval", 1},
     {"error", "the code and the text of a call that must fail", 0},
     {"same bits", "all bits with those of other modes", 0},
 };

@@ -16,42 +16,6 @@ static const int64_t sizes[] = {0, 1, 15, 16, 17, 63, 64, 65, 127, 129, 513};
 #define MAX_ELEMENTS (1 << 16)
 #define MAX_WORK     2e6
 
-/* The distinct sizes of a case's operands, 1 left out: it often stands for broadcasting. */
-uint32_t conf_distinct_sizes(const conf_case *c, int64_t *out)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        for (uint32_t d = 0; d < c->in[i].meta.rank; d++) {
-            int64_t size = c->in[i].meta.dims[d];
-            uint32_t k = 0;
-            while (k < n && out[k] != size) {
-                k++;
-            }
-            if (k == n && size > 1 && n < BURN_MAX_RANK) {
-                out[n++] = size;
-            }
-        }
-    }
-    return n;
-}
-
-int64_t conf_first_size(const conf_case *c)
-{
-    int64_t found[BURN_MAX_RANK];
-    return conf_distinct_sizes(c, found) > 0 ? found[0] : 0;
-}
-
-void conf_resize(conf_case *c, int64_t from, int64_t to)
-{
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        for (uint32_t d = 0; d < c->in[i].meta.rank; d++) {
-            if (c->in[i].meta.dims[d] == from) {
-                c->in[i].meta.dims[d] = to;
-            }
-        }
-    }
-}
-
 static int is_small(const conf_case *c)
 {
     for (uint32_t i = 0; i < c->n_in; i++) {
@@ -69,32 +33,6 @@ static int is_small(const conf_case *c)
         return code == BURN_E_INTERNAL; /* a wrong answer is tried, so that it is reported */
     }
     return flops <= MAX_WORK;
-}
-
-int32_t conf_work(const conf_case *c, burn_meta *out, double *flops)
-{
-    const burn_meta *metas[CONF_MAX_IN];
-    burn_err err = BURN_ERR_INIT;
-    *flops = 0.0;
-    int32_t code = conf_infer(c->def, c->sample.attrs, c->sample.attrs_size, c->in, c->n_in, out,
-                              c->n_out, &err);
-    if (code != BURN_OK || c->def->flops == NULL) {
-        return code;
-    }
-    for (uint32_t i = 0; i < c->n_in; i++) {
-        metas[i] = &c->in[i].meta;
-    }
-    burn_infer a;
-    BURN_INIT(&a, burn_infer);
-    a.n_in = c->n_in;
-    a.n_out = c->n_out;
-    a.attrs_size = c->sample.attrs_size;
-    a.in = metas;
-    a.out = out;
-    a.attrs = c->sample.attrs;
-    a.err = &err;
-    *flops = (double)c->def->flops(&a);
-    return BURN_OK;
 }
 
 static int any_output_is_large(const conf_case *c)

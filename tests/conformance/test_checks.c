@@ -309,12 +309,46 @@ static void all_results_of_a_sweep(void **state)
     assert_true(n_failed > n / 2); /* nothing can be wrong in those without elements */
 }
 
+/* Sizes that only an attribute has are replaced, too. */
+static void sizes_of_attributes(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"fill", "arange", "random_uniform", "random_normal",
+                                      "bernoulli", "expand"};
+    static const int sizes[] = {0, 1, 15, 16, 17, 63, 64, 65, 127, 129, 513};
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        (void)run_check(conf_check_sweep, ops[i], &truth, CONF_PASS);
+        for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+            char wanted[60];
+            (void)snprintf(wanted, sizeof(wanted), "\"check\": \"sweep %d for ", sizes[k]);
+            if (strstr(results, wanted) == NULL) {
+                fail_msg("%s: no %s in %s", ops[i], wanted, results);
+            }
+        }
+    }
+}
+
+/* Large cases have all results, too. */
+static void large_cases(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"layer_norm_grad", "attention_grad", "max_pool2d"};
+    const lie l = {.wrong_last = 1};
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        uint64_t n = run_check(conf_check_large, ops[i], &truth, CONF_PASS);
+        assert_true(n > 2);
+        assert_int_equal(run_check(conf_check_large, ops[i], &l, CONF_FAIL), n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_of_operands),
         cmocka_unit_test(all_results),
         cmocka_unit_test(all_results_of_a_sweep),
+        cmocka_unit_test(sizes_of_attributes),
+        cmocka_unit_test(large_cases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,6 +263,17 @@ static int32_t loses_tail(const burn_call *call)
     return BURN_OK;
 }
 
+/* Right up to what `sweep` tries at most, and beyond that wrong in one element. */
+static int32_t loses_one_of_many(const burn_call *call)
+{
+    const burn_operand *z = burn_call_operand(call, 2);
+    multiply(call, 0, 1);
+    if (count(z) > 65536) {
+        ((float *)z->data)[count(z) / 2] += 1.0F;
+    }
+    return BURN_OK;
+}
+
 /* Of fused programs, which need more than one op that waits. */
 static int32_t no_programs(const burn_call *call)
 {
@@ -286,6 +297,7 @@ KERNEL(replay, settles)
 KERNEL(same_operand, no_squares)
 KERNEL(moved, writes_input)
 KERNEL(sweep, loses_tail)
+KERNEL(large, loses_one_of_many)
 
 static void in_place(void)
 {
@@ -573,6 +585,7 @@ static const defect defects[] = {
     {"saves_few", saves_few},
     {"healthy_f32", healthy_f32},
     {"in_place", in_place},
+    {"large", large},
     {"layouts", layouts},
     {"mixed", mixed},
     {"misnamed", misnamed},

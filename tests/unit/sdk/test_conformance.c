@@ -138,6 +138,32 @@ static void pointwise_ops_are_held_to_a_relative_error(void **state)
     }
 }
 
+/* The mean of many numbers is near 0: it is held to its own size, not to that of 1. */
+static void large_results_are_measured_by_the_largest(void **state)
+{
+    (void)state;
+    static conf_case c; /* large */
+    const int64_t dims[1] = {3};
+    burn_op_def def;
+    char text[300];
+    memset(&c, 0, sizeof(c));
+    memset(&def, 0, sizeof(def));
+    c.def = &def;
+    c.sample.tolerance = 2.0;
+    const double e = burn_epsilon(BURN_F32);
+    const double expected[3] = {0x1p-10, -0x1p-12, (double)INFINITY};
+    double near[3] = {0x1p-10 * (1.0 + 4.0 * e), -0x1p-12 + 0x1p-10 * 4.0 * e, (double)INFINITY};
+    c.out[0] = value_of(BURN_F32, 1, dims, expected);
+    conf_value got = value_of(BURN_F32, 1, dims, near);
+    assert_true(conf_compare_large(&c, 0, &got, 2.0, text, sizeof(text)));
+    assert_false(conf_compare_large(&c, 0, &got, 1.0, text, sizeof(text)));
+    near[1] = -0x1p-12 + 0x1p-10 * 5.0 * e;
+    conf_value far = value_of(BURN_F32, 1, dims, near);
+    assert_false(conf_compare_large(&c, 0, &far, 2.0, text, sizeof(text)));
+    assert_true(conf_compare_output(&c, 0, &far, 1.0, text, sizeof(text)));
+    conf_arena_free(&arena);
+}
+
 /* Where the op is pointwise or the result exact, unless the sample leaves it open. */
 static void zeros_have_signs(void **state)
 {
@@ -202,6 +228,7 @@ int main(void)
         cmocka_unit_test(infinities_equal_themselves),
         cmocka_unit_test(tolerances_end_where_they_say),
         cmocka_unit_test(pointwise_ops_are_held_to_a_relative_error),
+        cmocka_unit_test(large_results_are_measured_by_the_largest),
         cmocka_unit_test(zeros_have_signs),
         cmocka_unit_test(each_element_counts),
         cmocka_unit_test(shapes_and_dtypes_count),
