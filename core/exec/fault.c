@@ -413,9 +413,10 @@ uint64_t burni_snapshot_take(burni_device *device)
         n++;
     }
     burni_snapshot *shot = burni_alloc(sizeof(*shot) + n * sizeof(shot->at[0]));
-    uint64_t ticket = UINT64_MAX; /* never passes: the block is lost rather than reused too soon */
+    /* Without memory for one, that of whoever takes the next: it is later, so it serves as well. */
+    uint64_t ticket = device->next_snapshot + 1;
     if (shot != NULL) {
-        ticket = ++device->next_snapshot;
+        device->next_snapshot = ticket;
         shot->ticket = ticket;
         shot->n = 0;
         for (burni_stream *s = device->streams; s != NULL; s = s->next) {
@@ -446,11 +447,11 @@ static int reached(burni_device *device, const burni_snapshot *shot)
 int burni_snapshot_passed(void *user, uint64_t ticket)
 {
     burni_device *device = user;
-    if (ticket == 0 || ticket == UINT64_MAX) {
-        return ticket == 0;
+    if (ticket == 0) {
+        return 1;
     }
     (void)pthread_mutex_lock(&device->lock);
-    int passed = 1;
+    int passed = ticket <= device->next_snapshot;
     for (burni_snapshot **link = &device->snapshots; *link != NULL;) {
         burni_snapshot *shot = *link;
         if (shot->ticket > ticket) {
