@@ -414,11 +414,11 @@ typedef struct conv_error {
 
 static const conv_error conv_errors[] = {
     {"kernel too large", 4, {1, 1, 3, 3}, {1, 1, 5, 1}, 1,
-     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+     {CONV_HEAD, {1, 1}, {11, 0}, {7, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"channels differ", 4, {1, 3, 3, 3}, {1, 2, 1, 1}, 1,
      {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 1, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"groups do not divide", 4, {1, 3, 3, 3}, {2, 1, 1, 1}, 2,
-     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 2, {0, 0}, {0, 0}}, BURN_E_SHAPE},
+     {CONV_HEAD, {1, 1}, {0, 0}, {1, 1}, 5, {0, 0}, {0, 0}}, BURN_E_SHAPE},
     {"output padding", 4, {1, 1, 3, 3}, {1, 1, 1, 1}, 1,
      {CONV_HEAD, {2, 2}, {0, 0}, {1, 1}, 1, {0, 1}, {0, 0}}, BURN_E_INVALID},
     {"rank 5", 5, {1, 1, 3, 3, 3}, {1, 1, 1, 1}, 1,

@@ -169,7 +169,9 @@ static int32_t infer_arange(const burn_infer *a)
 {
     int32_t rc = burni_infer_created("arange", a, BURN_SET_NUMERIC);
     if (rc == BURN_OK && a->out[0].rank != 1) {
-        rc = burni_fail(a->err, BURN_E_SHAPE, "arange: the shape must have rank 1, it has rank %u",
+        char text[192];
+        rc = burni_fail(a->err, BURN_E_SHAPE, "arange: the shape must have rank 1, %s has rank %u",
+                        burni_shape_text(text, sizeof(text), a->out[0].rank, a->out[0].dims),
                         (unsigned)a->out[0].rank);
     }
     return rc;

@@ -204,7 +204,7 @@ static void axis_sample(burn_sample *s, const axis_row *row, uint8_t fill, int i
 
 static int32_t axis_errors(uint32_t i, burn_sample *s, int is_arg)
 {
-    static const axis_row range = {"axis out of range", 2, {3, 5}, 2, 0};
+    static const axis_row range = {"axis out of range", 2, {3, 5}, 7, 0};
     static const axis_row negative = {"axis below 0", 2, {3, 5}, -1, 0};
     static const axis_row none = {"rank 0 has no axis", 0, {0}, 0, 0};
     static const axis_row wrong = {"refused dtype", 1, {3}, 0, 0};

@@ -239,7 +239,7 @@ static const sgd_sample sgd_table[] = {
     {"nesterov with decay", 1, {131}, 1, 0.1, 0.9, 0, 0.05, 1, 0, 0},
     {"scalar", 0, {0}, 1, 0.5, 0.5, 0, 0, 0, 0, 0},
     {"empty", 2, {0, 3}, 1, 0.5, 0.5, 0, 0, 0, 0, 0},
-    {"momentum without velocity", 1, {3}, 0, 0.1, 0.9, 0, 0, 0, 0, BURN_E_INVALID},
+    {"momentum without velocity", 1, {3}, 0, 0.1, 0.7, 0, 0, 0, 0, BURN_E_INVALID},
 };
 
 static int32_t sgd_samples(uint32_t i, burn_sample *out)

@@ -174,7 +174,7 @@ const burni_pool_sample burni_pool_samples[BURNI_N_POOL_SAMPLES] = {
     {"window too large", 4, {1, 1, 3, 3},
      {POOL_HEAD, {4, 1}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0, 0}}, BURN_E_SHAPE},
     {"padding too large", 4, {1, 1, 5, 5},
-     {POOL_HEAD, {2, 2}, {1, 1}, {2, 0}, {1, 1}, 0, 0, {0, 0}}, BURN_E_INVALID},
+     {POOL_HEAD, {5, 2}, {1, 1}, {4, 0}, {1, 1}, 0, 0, {0, 0}}, BURN_E_INVALID},
     {"rank 3", 3, {1, 5, 5},
      {POOL_HEAD, {2, 2}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0, 0}}, BURN_E_SHAPE},
 };

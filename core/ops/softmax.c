@@ -138,7 +138,7 @@ static const axis_sample axis_samples[] = {
     {"large values", BURN_SAMPLE_NO_GRAD, 0, 2, {2, 3}, 1, BURN_FILL_VALUES, 6, large_values},
     {"rows with -inf", BURN_SAMPLE_NO_GRAD, 0, 2, {2, 3}, 1, BURN_FILL_VALUES, 6, masked_values},
     {"special values", BURN_SAMPLE_NO_GRAD, 0, 2, {9, 5}, 1, BURN_FILL_SPECIAL, 0, NULL},
-    {"axis out of range", BURN_SAMPLE_ERROR, BURN_E_INVALID, 2, {2, 3}, 2, BURN_FILL_NORMAL, 0,
+    {"axis out of range", BURN_SAMPLE_ERROR, BURN_E_INVALID, 2, {2, 3}, 7, BURN_FILL_NORMAL, 0,
      NULL},
 };
 

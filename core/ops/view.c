@@ -32,8 +32,10 @@ static int32_t check_dims(const char *op, const burn_attrs_shape *s, burn_err *e
     }
     for (uint32_t i = 0; i < s->n_dims; i++) {
         if (s->dims[i] < 0) {
-            return burni_fail(err, BURN_E_SHAPE, "%s: dim %u is %lld, sizes start at 0", op,
-                              (unsigned)i, (long long)s->dims[i]);
+            char text[192];
+            return burni_fail(err, BURN_E_SHAPE, "%s: dim %u of %s is %lld, sizes start at 0", op,
+                              (unsigned)i, burni_shape_text(text, sizeof(text), s->n_dims, s->dims),
+                              (long long)s->dims[i]);
         }
     }
     return BURN_OK;
@@ -153,7 +155,7 @@ static const shape_sample reshape_samples[] = {
     {"rank 0", 2, {1, 1}, {SHAPE_HEAD, 0, 0, {0}}, 0},
     {"from rank 0", 0, {0}, {SHAPE_HEAD, 3, 0, {1, 1, 1}}, 0},
     {"empty", 2, {0, 3}, {SHAPE_HEAD, 3, 0, {5, 0, 7}}, 0},
-    {"too few elements", 2, {2, 3}, {SHAPE_HEAD, 1, 0, {5}}, BURN_E_SHAPE},
+    {"too few elements", 2, {2, 3}, {SHAPE_HEAD, 1, 0, {11}}, BURN_E_SHAPE},
     {"negative size", 2, {2, 3}, {SHAPE_HEAD, 2, 0, {-2, -3}}, BURN_E_SHAPE},
     {"rank 9", 1, {1}, {SHAPE_HEAD, 9, 0, {1, 1, 1, 1, 1, 1, 1, 1}}, BURN_E_SHAPE},
 };
@@ -287,7 +289,7 @@ static const shape_sample expand_samples[] = {
     {"inner and outer", 4, {1, 3, 1, 2}, {SHAPE_HEAD, 5, 0, {2, 4, 3, 5, 2}}, 0},
     {"to zero", 2, {3, 1}, {SHAPE_HEAD, 2, 0, {3, 0}}, 0},
     {"of zero", 2, {0, 1}, {SHAPE_HEAD, 3, 0, {2, 0, 4}}, 0},
-    {"size 2 to 3", 2, {2, 3}, {SHAPE_HEAD, 2, 0, {3, 3}}, BURN_E_SHAPE},
+    {"size 2 to 7", 2, {2, 3}, {SHAPE_HEAD, 2, 0, {7, 3}}, BURN_E_SHAPE},
     {"fewer dims", 2, {1, 3}, {SHAPE_HEAD, 1, 0, {3}}, BURN_E_SHAPE},
 };
 

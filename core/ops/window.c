@@ -98,9 +98,9 @@ static const slice_sample slice_rows[] = {
     {"nothing", 2, {3, 5}, {SLICE_HEAD, 1, 0, 1}, 5, 0},
     {"of nothing", 2, {0, 5}, {SLICE_HEAD, 0, 0, 1}, 0, 0},
     {"rows of nothing", 2, {4, 0}, {SLICE_HEAD, 0, 2, 1}, 1, 0},
-    {"past the end", 1, {5}, {SLICE_HEAD, 0, 3, 1}, 3, BURN_E_INVALID},
+    {"past the end", 1, {11}, {SLICE_HEAD, 0, 8, 1}, 6, BURN_E_INVALID},
     {"before the start", 1, {5}, {SLICE_HEAD, 0, 2, 1}, -1, BURN_E_INVALID},
-    {"backwards past the start", 1, {5}, {SLICE_HEAD, 0, 3, -2}, 3, BURN_E_INVALID},
+    {"backwards past the start", 1, {11}, {SLICE_HEAD, 0, 8, -7}, 3, BURN_E_INVALID},
     {"step 0", 1, {5}, {SLICE_HEAD, 0, 3, 0}, 0, BURN_E_INVALID},
     {"negative size", 1, {5}, {SLICE_HEAD, 0, -1, 1}, 0, BURN_E_SHAPE},
     {"no such axis", 2, {5, 2}, {SLICE_HEAD, 2, 1, 1}, 0, BURN_E_INVALID},
@@ -488,11 +488,11 @@ static const unfold_sample unfold_rows[] = {
     {"one window", 3, {2, 5, 3}, {UNFOLD_HEAD, 1, 5, 4, 1}, 0},
     {"size 1", 2, {2, 5}, {UNFOLD_HEAD, 1, 1, 2, 4}, 0},
     {"empty", 2, {0, 5}, {UNFOLD_HEAD, 1, 3, 1, 1}, 0},
-    {"window too large", 1, {4}, {UNFOLD_HEAD, 0, 3, 1, 2}, BURN_E_SHAPE},
+    {"window too large", 1, {4}, {UNFOLD_HEAD, 0, 6, 1, 9}, BURN_E_SHAPE},
     {"window of nothing", 1, {4}, {UNFOLD_HEAD, 0, 0, 1, 1}, BURN_E_INVALID},
     {"step 0", 1, {4}, {UNFOLD_HEAD, 0, 2, 0, 1}, BURN_E_INVALID},
     {"overflow", 1, {4}, {UNFOLD_HEAD, 0, INT64_MAX, 1, INT64_MAX}, BURN_E_SHAPE},
-    {"rank 8", 8, {1, 1, 1, 1, 1, 1, 1, 3}, {UNFOLD_HEAD, 7, 2, 1, 1}, BURN_E_SHAPE},
+    {"rank 8", 8, {1, 3, 1, 1, 1, 1, 1, 1}, {UNFOLD_HEAD, 1, 2, 1, 1}, BURN_E_SHAPE},
 };
 
 static int32_t samples_unfold(uint32_t i, burn_sample *out)

@@ -259,6 +259,7 @@ void conf_check_definition(conf_report *report, conf_case *c);
 void conf_check_forward(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_repeat(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_replay(conf_report *report, conf_runner *runner, conf_case *c);
+/* error.c */
 void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_gradient(conf_report *report, conf_runner *runner, conf_case *c);
 void conf_check_second(conf_report *report, conf_runner *runner, conf_case *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * forward.c - an op's results against eval, in each layout; twice the same bits, and in a replay;
- * and samples that must fail. Ops that overwrite variables are compared through their variables.
+ * forward.c - an op's results against eval, in each layout; twice the same bits, and in a replay.
+ * Ops that overwrite variables are compared through their variables.
  */
 #include "conformance.h"
 
@@ -125,23 +125,4 @@ void conf_check_replay(conf_report *report, conf_runner *runner, conf_case *c)
         return;
     }
     compare_bits(report, c, "replay", called, replayed, "a replay");
-}
-
-void conf_check_error(conf_report *report, conf_runner *runner, conf_case *c)
-{
-    conf_value got[CONF_MAX_OUT];
-    burn_err err = BURN_ERR_INIT;
-    memset(got, 0, sizeof(got));
-    int32_t code = conf_run(runner, c, got, &err);
-    if (code == BURN_E_UNSUPPORTED && c->sample.error == BURN_E_DATA) {
-        conf_failed(report, c, "error", "", code, err.text); /* nothing looked at the data */
-    } else if (code != c->sample.error) {
-        conf_result(report, c, "error", "", CONF_FAIL, "code %d (%s), expected %d", (int)code,
-                    code == BURN_OK ? "no error" : err.text, (int)c->sample.error);
-    } else if (strncmp(err.text, c->def->name, strlen(c->def->name)) != 0) {
-        conf_result(report, c, "error", "", CONF_FAIL,
-                    "the text \"%s\" does not begin with the op that was called", err.text);
-    } else {
-        conf_result(report, c, "error", "", CONF_PASS, "%s", err.text);
-    }
 }

@@ -559,6 +559,54 @@ static void misnamed(void)
     ops[1].samples = misnamed_samples;
 }
 
+/* ---- an attribute whose value the text does not name ----------------------------------------- */
+
+typedef struct sized_attrs {
+    burn_attrs_head head;
+    int64_t size;
+} sized_attrs;
+
+static const burn_attr sized_rows[] = {
+    {"size", "how much", BURN_ATTR_I64, (uint16_t)offsetof(sized_attrs, size), 8, 1,
+     BURN_ATTR_KEY, 0},
+};
+
+static int32_t infer_sized(const burn_infer *a)
+{
+    const sized_attrs *attrs = a->attrs;
+    burn_meta_copy_shape(&a->out[0], a->in[0]);
+    if (attrs->size > 1) {
+        return burn_plugin_fail(a->err, BURN_E_INVALID, "%s: size is %d, it must be 1", names[1],
+                                (int)attrs->size % 10);
+    }
+    return burn_check_same_shape(names[1], "x", a->in[0], "y", a->in[1], a->err);
+}
+
+static int32_t sized_samples(uint32_t i, burn_sample *out)
+{
+    sized_attrs attrs;
+    int32_t rc = i > 2 ? BURN_E_END : samples(i % 2, out);
+    burn_attrs_init(&attrs, (uint32_t)sizeof(attrs));
+    attrs.size = i == 2 ? 77 : 1;
+    memcpy(out->attrs, &attrs, sizeof(attrs));
+    out->attrs_size = (uint32_t)sizeof(attrs);
+    if (i == 2) {
+        out->flags |= BURN_SAMPLE_ERROR;
+        out->error = BURN_E_INVALID;
+    }
+    return rc;
+}
+
+static void unnamed(void)
+{
+    ops[1].attrs = sized_rows;
+    ops[1].n_attrs = 1;
+    ops[1].attr_stride = (uint32_t)sizeof(burn_attr);
+    ops[1].attrs_size = (uint32_t)sizeof(sized_attrs);
+    ops[1].infer = infer_sized;
+    ops[1].samples = sized_samples;
+}
+
 static int32_t infer_curtly(const burn_infer *a)
 {
     burn_err own = BURN_ERR_INIT;
@@ -607,6 +655,7 @@ static const defect defects[] = {
     {"threads_gradient", threads_gradient},
     {"threads_kill", threads_kill},
     {"threads_samples", threads_samples},
+    {"unnamed", unnamed},
     {"window", window},
 };
 

@@ -49,6 +49,7 @@ CASES = {
     "error": (("error",), (), F32),
     "ordinary": (("definition",), (), ["--no-modes", "--smoke"]),
     "misnamed": (("definition",), (), ["--no-modes", "--smoke"]),
+    "unnamed": (("error",), (), ["--no-modes", "--smoke"]),
     "refuse": (("refuse size",), (), ["--no-modes", "--smoke"]),
     "threads": (("same bits 3 threads",), (), []),
     "threads_gradient": (("same bits 3 threads",), (), []),
@@ -58,6 +59,7 @@ CASES = {
 }
 # What the failing line says, where the check alone does not tell.
 TEXTS = {
+    "unnamed": "does not name the value of size, 77",
     "ordinary": "no sample has NaN or infinities",
     "misnamed": "is called special and holds neither",
     "second_unknown": "no element could be checked",
