@@ -63,14 +63,21 @@ static int32_t eval(const burn_eval *a)
 
 static int32_t samples(uint32_t i, burn_sample *out)
 {
-    static const int64_t dims[][2][2] = {{{16, 16}, {16, 16}}, {{3, 5}, {5, 17}}, {{3, 5}, {4, 2}}};
+    static const char *const names[] = {"matrices", "odd sizes", "special values, one to a sum",
+                                        "inner sizes differ"};
+    static const int64_t dims[][2][2] = {
+        {{16, 16}, {16, 16}}, {{3, 5}, {5, 17}}, {{33, 1}, {1, 3}}, {{3, 5}, {4, 2}}};
     if (i >= BURN_COUNT(dims)) {
         return BURN_E_END;
     }
-    burn_sample_begin(out, i == 2 ? "inner sizes differ" : "matrices", 64.0, 4096.0);
-    burn_sample_tensor(out, 0, BURN_F32, BURN_FILL_NORMAL, 2, dims[i][0]);
+    burn_sample_begin(out, names[i], 64.0, 4096.0);
+    burn_sample_tensor(out, 0, BURN_F32, i == 2 ? BURN_FILL_SPECIAL : BURN_FILL_NORMAL, 2,
+                       dims[i][0]);
     burn_sample_tensor(out, 1, BURN_F32, BURN_FILL_NORMAL, 2, dims[i][1]);
     if (i == 2) {
+        out->flags |= BURN_SAMPLE_NO_GRAD;
+    }
+    if (i == 3) {
         burn_sample_error(out, BURN_E_SHAPE);
     }
     return BURN_OK;
