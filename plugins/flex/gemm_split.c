@@ -71,8 +71,9 @@ static int64_t block_length(int64_t k)
 /* n cut into as few parts of equal length as there can be, of whole strips and `most` at most. */
 static int64_t equal_parts(int64_t n, int64_t most)
 {
-    int64_t parts = (n + most - 1) / most;
-    return flex_round_up((n + parts - 1) / parts, SIDE);
+    int64_t whole = n > 0 ? n : 1; /* no rows, as of an empty batch, are cut like one */
+    int64_t parts = (whole + most - 1) / most;
+    return flex_round_up((whole + parts - 1) / parts, SIDE);
 }
 
 /* Where C is not kept: a row of tiles, its rows not a multiple of 1 KiB apart. */

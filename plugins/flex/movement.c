@@ -114,9 +114,10 @@ static int32_t launch_slice_assign(const burn_call *call)
     int64_t last = inside && a->size > 0 ? start + (a->size - 1) * a->step : start;
     if (a->size > 0 && (!inside || last < 0 || last >= length)) {
         return flex_fail(call->err, BURN_E_INVALID,
-                         "slice_assign: elements %" PRId64 " to %" PRId64
-                         " do not lie in axis %" PRId64 " of length %" PRId64,
-                         start, last, a->axis, length);
+                         "slice_assign: %" PRId64 " elements from %" PRId64 " with step %" PRId64
+                         " leave axis %" PRId64 ", which has size %" PRId64
+                         "; shorten the slice or move its start",
+                         a->size, start, a->step, a->axis, length);
     }
     if (x->layout == BURN_LAYOUT_SCALAR) {
         flex_fill(flex_size(z->dtype), z->data, x->data, (uint64_t)flex_numel(z));

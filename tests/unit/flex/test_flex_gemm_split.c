@@ -352,6 +352,9 @@ static void test_memory_has_a_limit(void **state)
 {
     (void)state;
     const uint64_t narrow = 256 * (512 * 6 + 64);
+    /* An empty batch of large products has rows, but none of them. */
+    flex_gemm none = {.m = 0, .n = 300, .k = 512, .rows = MANY};
+    assert_true(flex_gemm_is_split(&none) && flex_gemm_bytes(&none, 3) <= 9700000);
     for (int64_t m = 128; m < 5000; m += 31) {
         for (int64_t n = 128; n < 5000; n += 31) {
             flex_gemm g = {.m = m, .n = n, .k = 512, .rows = MANY};
