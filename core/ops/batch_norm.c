@@ -196,7 +196,10 @@ static int32_t batch_norm_decompose(const burn_builder *b, const burn_expand *a)
     a->out[1] = a->in[3];
     a->out[2] = a->in[4];
     if (attrs->training) {
-        a->out[1] = burni_nn_narrow(b, as_vector(b, m.mean, meta), meta->dtype);
+        /* An infinite mean is NaN once what is left of it was added. */
+        axis_set set = batch_axes(meta->rank);
+        burn_value *mean = burn_b_where(b, burn_b_is_nan(b, m.mean), mean_of(b, x, &set), m.mean);
+        a->out[1] = burni_nn_narrow(b, as_vector(b, mean, meta), meta->dtype);
         a->out[2] = burni_nn_narrow(b, as_vector(b, m.var, meta), meta->dtype);
     }
     return BURN_OK;

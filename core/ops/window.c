@@ -104,6 +104,8 @@ static const slice_sample slice_rows[] = {
     {"step 0", 1, {5}, {SLICE_HEAD, 0, 3, 0}, 0, BURN_E_INVALID},
     {"negative size", 1, {5}, {SLICE_HEAD, 0, -1, 1}, 0, BURN_E_SHAPE},
     {"no such axis", 2, {5, 2}, {SLICE_HEAD, 2, 1, 1}, 0, BURN_E_INVALID},
+    /* As large as "past the end": where that shows at the read, the start is what is told. */
+    {"eight of eleven", 1, {11}, {SLICE_HEAD, 0, 8, 1}, 2, 0},
 };
 
 static const slice_sample *begin_slice_sample(uint32_t i, burn_sample *out)
