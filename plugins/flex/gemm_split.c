@@ -19,7 +19,7 @@
 #define SIDE FLEX_SPLIT_SIDE
 
 /* Rows of A and columns of B that are laid out at a time. */
-#define BLOCK_ROWS    1024
+#define BLOCK_ROWS    512
 #define BLOCK_COLUMNS 2048
 /* Columns of a task: strips of B that stay in the second cache beside one of A. */
 #define CHUNK_COLUMNS 256
