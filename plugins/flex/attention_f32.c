@@ -227,7 +227,7 @@ void flex_attention_f32(const flex_attention *a, int gradient, void *memory)
     uint32_t slots = a->b * a->h * a->s * a->t < FLEX_GRAIN / 8 ? 1 : flex_slots(items);
     if (finite_bytes(a, gradient) > 0) {
         job.finite = (uint8_t *)memory + job.slot_bytes * flex_slots(items);
-        flex_share(a->b * a->h, (uint32_t)flex_min(slots, a->b * a->h), look_at_head, &job);
+        flex_share(a->b * a->h, slots, look_at_head, &job);
     }
     flex_share(items, slots, gradient ? backward_head : forward_tile, &job);
 }
