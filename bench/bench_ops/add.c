@@ -85,24 +85,11 @@ static int32_t launch(const burn_call *call)
     return BURN_OK;
 }
 
-#define F32 BURN_BIT(F32)
-static const burn_slot slots[] = {
-    BURN_SLOT(F32, BURN_LAYOUT_CONTIGUOUS),
-    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
-    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
-};
-
-static const burn_role roles[] = {
-    BURN_ROLE("x", 0, F32),
-    BURN_ROLE_LIKE("y", 0, 0, F32),
-    BURN_ROLE_LIKE("z", 0, 0, F32),
-};
-
 const burn_op_def bench_ops_add = {
     .name = "bench_ops.add",
     .n_in = 2,
     .n_out = 1,
-    .roles = roles,
+    .roles = bench_ops_roles,
     .fuse = BURN_FUSE_POINTWISE,
     .vjp = vjp,
     .vjp_saves = (const uint32_t[]){0, 0},
@@ -113,7 +100,8 @@ const burn_op_def bench_ops_add = {
 };
 
 burn_row bench_ops_rows_add[1] = {
-    BURN_ROW(0, "bench_ops.add", BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS, slots, launch)};
+    BURN_ROW(0, "bench_ops.add", BURN_ROW_DETERMINISTIC | BURN_ROW_ANY_DIMS, bench_ops_slots,
+             launch)};
 
 void bench_ops_pick_loop(void)
 {

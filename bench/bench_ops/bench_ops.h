@@ -14,6 +14,10 @@
 /* Set by the query, constant from then on. */
 extern const burn_host *bench_ops_host;
 
+/* Of both: x and y make z, dense f32. */
+extern const burn_slot bench_ops_slots[3];
+extern const burn_role bench_ops_roles[3];
+
 extern const burn_op_def bench_ops_add;
 extern const burn_op_def bench_ops_product;
 

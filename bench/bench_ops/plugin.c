@@ -10,6 +10,19 @@
 
 const burn_host *bench_ops_host;
 
+#define F32 BURN_BIT(F32)
+const burn_slot bench_ops_slots[3] = {
+    BURN_SLOT(F32, BURN_LAYOUT_CONTIGUOUS),
+    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
+    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
+};
+
+const burn_role bench_ops_roles[3] = {
+    BURN_ROLE("x", 0, F32),
+    BURN_ROLE_LIKE("y", 0, 0, F32),
+    BURN_ROLE_LIKE("z", 0, 0, F32),
+};
+
 static burn_op_def ops[2];
 static burn_row rows[2];
 static burn_row_set sets[] = {BURN_ROW_SET("flex", rows)};

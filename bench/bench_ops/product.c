@@ -130,24 +130,11 @@ static int32_t launch(const burn_call *call)
     return code;
 }
 
-#define F32 BURN_BIT(F32)
-static const burn_slot slots[] = {
-    BURN_SLOT(F32, BURN_LAYOUT_CONTIGUOUS),
-    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
-    BURN_SLOT_LIKE(F32, BURN_LAYOUT_CONTIGUOUS, 0),
-};
-
-static const burn_role roles[] = {
-    BURN_ROLE("x", 0, F32),
-    BURN_ROLE_LIKE("y", 0, 0, F32),
-    BURN_ROLE_LIKE("z", 0, 0, F32),
-};
-
 const burn_op_def bench_ops_product = {
     .name = "bench_ops.product",
     .n_in = 2,
     .n_out = 1,
-    .roles = roles,
+    .roles = bench_ops_roles,
     .infer = infer,
     .vjp = vjp,
     .vjp_saves = (const uint32_t[]){BURN_SAVE_IN(1), BURN_SAVE_IN(0)},
@@ -158,4 +145,4 @@ const burn_op_def bench_ops_product = {
 };
 
 burn_row bench_ops_rows_product[1] = {BURN_ROW(0, "bench_ops.product", BURN_ROW_DETERMINISTIC,
-                                               slots, launch)};
+                                               bench_ops_slots, launch)};
