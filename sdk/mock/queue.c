@@ -3,11 +3,13 @@
  * queue.c - a queue: a list of items and a worker thread that runs them in order, a little later.
  *
  * Owns items and their recycling: a launch takes a used item from the queue's list and allocates
- * only when there is none. Destroying a queue finishes its work. Misuse that the worker finds
- * (freed memory in queued work) is kept and handed to the next host_wait. To port: an item becomes
- * a driver call, the worker disappears.
+ * only when there is none; a queue keeps a few, however long it once was. Destroying a queue
+ * finishes its work. Misuse that the worker finds (freed memory in queued work) is kept and handed
+ * to the next host_wait. To port: an item becomes a driver call, the worker disappears.
  */
 #include "mock.h"
+
+enum { MAX_SPARE = 16 };
 
 struct burn_queue {
     burn_backend_device *dev;
@@ -20,6 +22,7 @@ struct burn_queue {
     mock_item *head;
     mock_item *tail;
     mock_item *spare;
+    uint32_t n_spare;
     uint64_t last_signal; /* the host calls one entry of a queue at a time */
     int32_t closing;
     int32_t misuse_code;
@@ -62,6 +65,7 @@ int32_t mock_item_get(burn_queue *queue, mock_item **out, burn_err *err)
     mock_item *item = queue->spare;
     if (item != NULL) {
         queue->spare = item->next;
+        queue->n_spare--;
     }
     (void)pthread_mutex_unlock(&queue->lock);
     if (item == NULL) {
@@ -99,9 +103,16 @@ void mock_item_drop(mock_item *item)
         item->other = NULL;
     }
     (void)pthread_mutex_lock(&queue->lock);
-    item->next = queue->spare;
-    queue->spare = item;
+    int keep = queue->n_spare < MAX_SPARE;
+    if (keep) {
+        item->next = queue->spare;
+        queue->spare = item;
+        queue->n_spare++;
+    }
     (void)pthread_mutex_unlock(&queue->lock);
+    if (!keep) {
+        mock_host->free(item);
+    }
 }
 
 void mock_item_push(mock_item *item)
