@@ -4,10 +4,11 @@
  *
  * Blocked: tasks take chunks of columns (or of rows and columns) for all of k, pack FLEX_GEMM_KC
  * rows of B at a time, which then stay in the second cache, and run the tiles; A is read where it
- * lies if its rows are dense, and turned some rows of tiles at a time if not. Only where A's next
- * rows begin is asked for ahead: more costs more than it saves (bench/README.md). Not: the split
- * way, on a matrix unit (gemm_split.c), the direct way, for products whose packing would cost more
- * than it saves (gemm_direct.c), and what all share (gemm_tile.c).
+ * lies if its rows are dense, and turned some rows of tiles at a time if not. A's next rows and C
+ * are asked for ahead, a few lines at a time, where they do not lie in a second cache; else only
+ * where those rows begin: more would cost more than it saves (bench/README.md). Not: the split way,
+ * on a matrix unit (gemm_split.c), the direct way, for products whose packing would cost more than
+ * it saves (gemm_direct.c), and what all share (gemm_tile.c).
  * Rules: both ways sum k in the same blocks and use kernels with equal bits; a slot of memory is
  * one thread's. To tune: the constants below. To add a way: its own file behind gemm_parts.h.
  */
@@ -32,7 +33,13 @@
 /* Rows of A that are turned at a time: whole rows of tiles, and whole lines of what is read. */
 #define TURNED_ROWS 48
 /* Vectors of columns that a task has at least, if it can be. */
-#define LEAST_VECTORS 16
+#define LEAST_VECTORS 12
+
+/* Bytes of a product's matrices from which on its tiles ask for A and C. */
+#define ASK_BYTES (INT64_C(8) << 20)
+
+/* Rows that a task has at least, if it can be: it packs its columns of B for them. */
+#define LEAST_ROWS 48
 
 /* How a product is cut: tasks are columns by rows, each for all of k. */
 typedef struct plan {
@@ -40,6 +47,7 @@ typedef struct plan {
     const flex_gemm_kernels *kernels;
     int64_t task_columns;
     int64_t task_rows;
+    int asks;
     int64_t slot_floats; /* a panel of A and one of B, then a strip of C */
     int64_t n_chunks;
     int64_t n_tasks;
@@ -76,6 +84,22 @@ static int64_t strip_floats(const flex_gemm *g)
     return flex_round_up(kernels->mr * (columns + 16), 16);
 }
 
+/* Into how many parts rows are cut so that all threads end together: as few as serve that. */
+static int64_t row_parts(int64_t m, int64_t n_chunks, int64_t threads)
+{
+    int64_t most = flex_min(threads, m / LEAST_ROWS);
+    int64_t best = 1;
+    int64_t best_rounds = (n_chunks + threads - 1) / threads;
+    for (int64_t parts = 2; parts <= most; parts++) {
+        int64_t rounds = (n_chunks * parts + threads - 1) / threads;
+        if (rounds * best * 16 < best_rounds * parts * 15) {
+            best = parts;
+            best_rounds = rounds;
+        }
+    }
+    return best;
+}
+
 static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
 {
     p->g = g;
@@ -84,7 +108,6 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t nr = p->kernels->nr;
     int64_t m = g->m > 0 ? g->m : 1;
     int64_t n = g->n > 0 ? g->n : 1;
-    p->task_rows = flex_round_up(m, mr);
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
     /* Chunks of equal width, as many as let all threads end together. */
     int64_t most = flex_min(CHUNK_COLUMNS, CHUNK_FLOATS / flex_gemm_block_length(g->k) / nr * nr);
@@ -93,11 +116,10 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     p->n_chunks = flex_min(flex_round_up(p->n_chunks, wanted), (n + least - 1) / least);
     p->task_columns = flex_round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
     p->n_chunks = (n + p->task_columns - 1) / p->task_columns;
-    if (p->n_chunks < wanted) {
-        int64_t parts = (wanted + p->n_chunks - 1) / p->n_chunks;
-        p->task_rows = flex_round_up((m + parts - 1) / parts, mr);
-    }
+    int64_t parts = row_parts(m, p->n_chunks, wanted);
+    p->task_rows = flex_round_up((m + parts - 1) / parts, mr);
     p->n_tasks = p->n_chunks * ((m + p->task_rows - 1) / p->task_rows);
+    p->asks = (m * n + (m + n) * g->k) * (int64_t)sizeof(float) >= ASK_BYTES;
     p->slot_floats = slot_floats(g) + strip_floats(g);
 }
 
@@ -170,29 +192,40 @@ static void lay_a(const flex_gemm *g, const block *w, int64_t i, int64_t rows, f
     copy_rows(g, w, i, rows, slot);
 }
 
-/*
- * Asks for the beginnings of the next rows of A, which lie in as many pages; the CPU foresees the
- * rest.
- */
-static void ask_for_rows(const plan *p, const block *w, int64_t i, const flex_tile *t)
+/* The next rows of A, which lie in as many pages; NULL where they are none, or do not lie so. */
+static const float *next_rows(const plan *p, const block *w, int64_t i, const flex_tile *t,
+                              const float *slot)
 {
-    enum { LINES = 4, LINE_FLOATS = 16 };
     int64_t mr = p->kernels->mr;
-    if (i + 2 * mr > w->i1 || w->kc < LINES * LINE_FLOATS) {
+    return p->g->acs == 1 && t->a != slot && i + 2 * mr <= w->i1 ? t->a + mr * t->ars : NULL;
+}
+
+/* Asks for the beginnings of the next rows; the CPU foresees the rest. */
+static void ask_for_rows(const plan *p, const block *w, const flex_tile *t, const float *next)
+{
+    enum { LINES = 4 };
+    if (next == NULL || w->kc < LINES * FLEX_ASK_LINE) {
         return;
     }
-    const float *next = t->a + mr * t->ars;
-    for (int64_t r = 0; r < mr; r++) {
+    for (int64_t r = 0; r < (int64_t)p->kernels->mr; r++) {
         for (int64_t x = 0; x < LINES; x++) {
-            __builtin_prefetch(next + r * t->ars + x * LINE_FLOATS, 0, 2);
+            __builtin_prefetch(next + r * t->ars + x * FLEX_ASK_LINE, 0, 2);
         }
     }
 }
 
-static flex_tile_fn pick_tile(const flex_gemm_kernels *kernels, int64_t rows, int64_t n)
+/* What the full tile at column j asks for: of each row what those before it have not. */
+static const float *share_of_next(const plan *p, const block *w, int64_t j, const float *next)
 {
+    int64_t at = j / (int64_t)p->kernels->nr * (w->kc / FLEX_ASK_STEPS * FLEX_ASK_LINE);
+    return next != NULL && at < w->kc ? next + at : NULL;
+}
+
+static flex_tile_fn pick_tile(const plan *p, int64_t rows, int64_t n)
+{
+    const flex_gemm_kernels *kernels = p->kernels;
     if (rows == (int64_t)kernels->mr && n == (int64_t)kernels->nr) {
-        return kernels->packed_b;
+        return p->asks ? kernels->asking_b : kernels->packed_b;
     }
     return flex_gemm_tile_fn(kernels, 0, rows, n);
 }
@@ -206,12 +239,15 @@ static void run_rows(const plan *p, const block *w, int64_t i, int64_t rows, flo
     const float *packed_b = slot_b(w, slot);
     flex_tile t = {.kc = w->kc, .ldb = nr};
     lay_a(p->g, w, i, rows, slot, &t);
+    const float *next = next_rows(p, w, i, &t, slot);
     for (int64_t j = 0; j < w->n; j += nr) {
         int64_t n = flex_min(nr, w->n - j);
-        flex_tile_fn fn = pick_tile(kernels, rows, n);
+        flex_tile_fn fn = pick_tile(p, rows, n);
         t.b = packed_b + j * w->kc;
-        if (p->g->acs == 1 && t.a != slot && j + nr >= w->n) {
-            ask_for_rows(p, w, i, &t);
+        if (p->asks) {
+            t.next = share_of_next(p, w, j, next);
+        } else if (j + nr >= w->n) {
+            ask_for_rows(p, w, &t, next);
         }
         if (strip != NULL) {
             flex_gemm_run_tile(strip, kernels, &t, 0, rows, j, n, w->k0, fn);

@@ -19,6 +19,11 @@
 #define FLEX_NR_MAX 64
 #define FLEX_TILE_MAX 384
 
+/* Steps along k between requests for memory. Some tiles side by side so ask for all of a row: each
+ * for FLEX_ASK_LINE of FLEX_ASK_STEPS elements. */
+#define FLEX_ASK_STEPS 64
+#define FLEX_ASK_LINE  16
+
 /* What a tile's sum is added to. */
 enum {
     FLEX_INIT_ZERO = 0,
@@ -43,6 +48,7 @@ typedef struct flex_tile {
     int64_t ldc;
     const float *init;
     uint32_t mode;
+    const float *next; /* of `asking_b`: what it asks for in A's next rows, `ars` apart; or NULL */
 } flex_tile;
 
 typedef void (*flex_tile_fn)(const flex_tile *t);
@@ -55,6 +61,9 @@ typedef struct flex_gemm_kernels {
     uint32_t rows[FLEX_NV_MAX + 1]; /* most rows of a tile of so many vectors of columns */
     /* The full tile from a packed panel of B, [kc][nr], and from rows of A. */
     flex_tile_fn packed_b;
+    /* The same, where A and C do not lie in the second cache: every FLEX_ASK_STEPS steps along k it
+     * asks for the next line of each of the next rows of A, and for a row of its C. */
+    flex_tile_fn asking_b;
     /* tile[v][r]: v vectors of columns, 1 up to nr / lanes, r rows, 1 up to rows[v]; A and B as
      * they lie. */
     flex_tile_fn tile[FLEX_NV_MAX + 1][FLEX_MR_MAX + 1];

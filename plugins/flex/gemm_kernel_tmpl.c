@@ -55,7 +55,13 @@
 static void packed_b(const flex_tile *t)
 {
     const columns w = WHOLE(NV);
-    tile(UNROLL_LONG, MR, &w, t->ars, 1, NR, t);
+    tile(UNROLL_LONG, MR, &w, t->ars, 1, NR, t, 0, NULL);
+}
+
+static void asking_b(const flex_tile *t)
+{
+    const columns w = WHOLE(NV);
+    tile(UNROLL_LONG, MR, &w, t->ars, 1, NR, t, 1, t->next);
 }
 
 TILES(TILE_FN)
@@ -202,6 +208,7 @@ const flex_gemm_kernels KERNELS_NAME(ISA) = {
     .part = {PART_TILES(PART_TILE_ENTRY)},
     .part_turned = {PART_TILES(PART_TURNED_ENTRY)},
     .packed_b = packed_b,
+    .asking_b = asking_b,
     .pack_rows = pack_rows,
     .pack_copy = pack_copy,
     .pack_panels = pack_panels,

@@ -265,9 +265,21 @@ INLINE void steps_k(int count, int rows, const columns *w, int64_t ars, int64_t 
     }
 }
 
-/* A tile, `turn` steps along k at a time. */
+/* One line in each of `count` places. */
+INLINE void ask_for_lines(int count, const ELEMENT *at, int64_t step)
+{
+    UNROLLED
+    for (int i = 0; i < count; i++) {
+        __builtin_prefetch(at + i * step);
+    }
+}
+
+/*
+ * A tile, `turn` steps along k at a time. `asks`: it asks for memory that is needed later, a few
+ * lines every FLEX_ASK_STEPS steps: more at a time would keep what the tile itself reads waiting.
+ */
 INLINE void tile(int turn, int rows, const columns *w, int64_t ars, int64_t acs, int64_t ldb,
-                 const TILE_TYPE *t)
+                 const TILE_TYPE *t, int asks, const ELEMENT *next)
 {
     vec acc[FLEX_MR_MAX][NV];
     place at = {.b = t->b, .last = t->b + w->last}; /* which is read only of a part */
@@ -283,6 +295,19 @@ INLINE void tile(int turn, int rows, const columns *w, int64_t ars, int64_t acs,
         at.a[i] = t->a + 3 * i * ars;
     }
     int64_t k = 0;
+    if (asks) {
+        for (int n = 0; k + FLEX_ASK_STEPS <= t->kc; n++) {
+            if (next != NULL) {
+                ask_for_lines(rows, next + n * FLEX_ASK_LINE, ars);
+            }
+            if (n < rows) {
+                ask_for_lines(w->nv, t->c + n * t->ldc, VL);
+            }
+            for (int64_t end = k + FLEX_ASK_STEPS; k < end; k += turn) {
+                steps_k(turn, rows, w, ars, acs, ldb, &at, acc);
+            }
+        }
+    }
     for (; k + turn <= t->kc; k += turn) {
         steps_k(turn, rows, w, ars, acs, ldb, &at, acc);
     }
@@ -316,12 +341,12 @@ INLINE void tile(int turn, int rows, const columns *w, int64_t ars, int64_t acs,
     static void tile_##name(const TILE_TYPE *t)                                                    \
     {                                                                                              \
         const columns w = shape;                                                                   \
-        tile(UNROLL_SHORT, rows, &w, t->ars, 1, t->ldb, t);                                        \
+        tile(UNROLL_SHORT, rows, &w, t->ars, 1, t->ldb, t, 0, NULL);                               \
     }                                                                                              \
     static void turned_##name(const TILE_TYPE *t)                                                  \
     {                                                                                              \
         const columns w = shape;                                                                   \
-        tile(UNROLL_SHORT, rows, &w, 1, t->ars, t->ldb, t);                                        \
+        tile(UNROLL_SHORT, rows, &w, 1, t->ars, t->ldb, t, 0, NULL);                               \
     }
 #define TILE_FN(v, rows)          TILE_PAIR(v##_##rows, rows, WHOLE(v))
 #define PART_FN(v, rows)          TILE_PAIR(part_##v##_##rows, rows, PART(v))

@@ -54,7 +54,8 @@ static const void *host_service(const char *id)
 static const burn_host host = {(uint32_t)sizeof(burn_host), BURN_ABI_CURRENT, host_alloc,
                                host_free, host_log, host_option, host_threads, host_service};
 
-int fixture_open(const char *path, const char *isa)
+/* 0, or what main returns. */
+static int open_plugin(const char *path, const char *isa)
 {
     wanted_isa = isa;
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -67,14 +68,24 @@ int fixture_open(const char *path, const char *isa)
     plugin = query(BURN_ABI_OLDEST, BURN_ABI_CURRENT, &host, &fixture_error);
     if (plugin == NULL) {
         fprintf(stderr, "%s\n", fixture_error.text);
-        return 1;
+        return fixture_error.code == BURN_E_UNSUPPORTED ? 77 : 1;
     }
     return 0;
 }
 
-void fixture_close(void)
+int fixture_main(int argc, char **argv, const struct CMUnitTest *tests, size_t n_tests)
 {
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s FLEX_SO [ISA]\n", argv[0]);
+        return 1;
+    }
+    int refused = open_plugin(argv[1], argc > 2 ? argv[2] : NULL);
+    if (refused != 0) {
+        return refused;
+    }
+    int failed = _cmocka_run_group_tests("tests", tests, n_tests, NULL, NULL);
     plugin->shutdown();
+    return failed;
 }
 
 const burn_plugin *fixture_plugin(void)

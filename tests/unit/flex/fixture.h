@@ -27,9 +27,11 @@ typedef struct tensor {
     uint64_t immediate[2];
 } tensor;
 
-/* Loads the plugin; 0 on success. `isa` may be NULL. */
-int fixture_open(const char *path, const char *isa);
-void fixture_close(void);
+/*
+ * Loads the plugin of argument 1, with the instruction set of argument 2 where there is one, runs
+ * the tests and ends it. Returns what main does: 77 where this CPU has not that instruction set.
+ */
+int fixture_main(int argc, char **argv, const struct CMUnitTest *tests, size_t n_tests);
 const burn_plugin *fixture_plugin(void);
 /* Queries again with another number of threads. */
 void fixture_threads(uint32_t n);

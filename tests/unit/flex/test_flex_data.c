@@ -12,7 +12,6 @@
 #include <burn_sdk/philox.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -1029,9 +1028,6 @@ static void the_device(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || fixture_open(argv[1], argc > 2 ? argv[2] : NULL) != 0) {
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_device),
         cmocka_unit_test(reductions_over_any_axes),
@@ -1062,7 +1058,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(children_of_fork_compute),
 #endif
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fixture_close();
-    return failed;
+    return fixture_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

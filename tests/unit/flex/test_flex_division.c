@@ -11,7 +11,6 @@
 
 #include <burn/op_list.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { N = 1003, ROUNDS = 4000 };
@@ -113,15 +112,9 @@ static void special_divisors__divide_as_they_should(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || fixture_open(argv[1], argc > 2 ? argv[2] : NULL) != 0) {
-        (void)fprintf(stderr, "usage: test_flex_division FLEX_SO [ISA]\n");
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(division_by_one_number__has_the_bits_of_a_division),
         cmocka_unit_test(special_divisors__divide_as_they_should),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fixture_close();
-    return failed;
+    return fixture_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

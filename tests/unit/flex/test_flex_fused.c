@@ -10,7 +10,6 @@
  */
 #include "fused_rig.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -644,10 +643,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_of_long_rows__equal_their_ops),
         cmocka_unit_test(large_programs__equal_their_ops_with_any_threads),
     };
-    if (argc < 3 || fixture_open(argv[1], argv[2]) != 0) {
-        return 77;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fixture_close();
-    return failed;
+    return fixture_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -97,6 +97,47 @@ static void test_bits_do_not_depend_on_threads_or_layout(void **state)
     }
 }
 
+/* So large that tiles ask for memory ahead; columns in chunks that threads do not divide. */
+static void test_bits_of_large_products(void **state)
+{
+    (void)state;
+    check_layouts(1000, 1280, 600, 1);
+    check_layouts(64, 1601, 1290, 0);
+    gemm_rig p = make(700, 1280, 1030, 0, 0, 2);
+    flex_gemm_parallel(&p.g, p.memory, 2);
+    check_sums(&p);
+    rig_drop(&p);
+}
+
+/* The full tile with and without asking, for its rows, for nothing. */
+static void test_a_tile_that_asks_has_the_same_bits(void **state)
+{
+    (void)state;
+    enum { MOST_K = 3 * FLEX_ASK_STEPS };
+    const flex_gemm_kernels *kernels = flex_gemm_table();
+    int64_t numbers = (int64_t)kernels->mr * kernels->nr;
+    float *a = rig_numbers((int64_t)kernels->mr * MOST_K, 1);
+    float *b = rig_numbers((int64_t)kernels->nr * MOST_K, 2);
+    for (int64_t kc = 0; kc <= MOST_K; kc += kc % 64 == 1 ? 62 : 1) {
+        for (int round = 0; round < 3; round++) {
+            float *want = rig_numbers(numbers, 3);
+            float *got = rig_numbers(numbers, 3);
+            flex_tile t = {.kc = kc, .n = (int64_t)kernels->nr, .a = a, .ars = MOST_K, .b = b,
+                           .ldb = (int64_t)kernels->nr, .c = want, .ldc = (int64_t)kernels->nr};
+            t.mode = round == 0 ? FLEX_INIT_ZERO : FLEX_INIT_C;
+            kernels->packed_b(&t);
+            t.c = got;
+            t.next = round == 1 ? a : NULL;
+            kernels->asking_b(&t);
+            assert_memory_equal(got, want, (size_t)numbers * sizeof(float));
+            guarded_free(want);
+            guarded_free(got);
+        }
+    }
+    guarded_free(a);
+    guarded_free(b);
+}
+
 /* Tiles of each height and width. */
 static void test_bits_of_each_height(void **state)
 {
@@ -286,6 +327,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
+        cmocka_unit_test(test_bits_of_large_products),
+        cmocka_unit_test(test_a_tile_that_asks_has_the_same_bits),
         cmocka_unit_test(test_bits_of_each_height),
         cmocka_unit_test(test_a_small_product_has_the_same_bits),
         cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),

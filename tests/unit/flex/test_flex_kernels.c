@@ -10,7 +10,6 @@
 
 #include <burn_sdk/half.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const int64_t sizes[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 129, 513, 1023};
@@ -871,9 +870,6 @@ static void results_may_replace_inputs(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || fixture_open(argv[1], argc > 2 ? argv[2] : NULL) != 0) {
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary_f32_accuracy),
         cmocka_unit_test(unary_f32__two_ulp_over_the_whole_range),
@@ -895,7 +891,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(gelu_far_from_zero_B072),
         cmocka_unit_test(results_may_replace_inputs),
     };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fixture_close();
-    return failed;
+    return fixture_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

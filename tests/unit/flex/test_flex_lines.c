@@ -197,10 +197,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(losses__equal_their_ops),
         cmocka_unit_test(lines_that_are_too_long__are_refused),
     };
-    if (argc < 3 || fixture_open(argv[1], argv[2]) != 0) {
-        return 77;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fixture_close();
-    return failed;
+    return fixture_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -12,7 +12,6 @@
 
 #include <burn/fused.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -477,10 +476,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(rows__are_for_programs_of_their_own),
         cmocka_unit_test(layouts__that_the_row_does_not_take_are_refused),
     };
-    if (argc < 3 || fixture_open(argv[1], argv[2]) != 0) {
-        return 77;
-    }
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    fixture_close();
-    return failed;
+    return fixture_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }
