@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * machine.c - reads what Linux tells about processor, caches and memory. Unknown things stay empty.
+ * machine.c - reads what Linux tells about processor, caches and memory, and measures how far its
+ * cores are apart. Unknown things stay empty.
  */
 #include "machine.h"
 
+#include "clock.h"
+
 #include <ctype.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -82,6 +87,64 @@ static int usable_cpus(void)
     return 1;
 }
 
+/* ---- between cores ----------------------------------------------------------------------- */
+
+/* Few at a time: on a core that others use as well each may take as long as they may run. */
+enum { ROUND_TRIPS = 100, OVER = -1 };
+
+/* Two numbers on lines of their own, as far apart as CPUs fetch lines in pairs. */
+static struct {
+    _Alignas(128) _Atomic int there;
+    _Alignas(128) _Atomic int back;
+} ball;
+
+static void *answer(void *user)
+{
+    (void)user;
+    int seen = 0;
+    while (seen != OVER) {
+        int now = atomic_load_explicit(&ball.there, memory_order_acquire);
+        if (now != seen) {
+            atomic_store_explicit(&ball.back, now, memory_order_release);
+            seen = now;
+        }
+    }
+    return NULL;
+}
+
+/* The best of what there is time for, in ns: no job of two threads takes less. */
+static double round_trip(void)
+{
+    const double seconds = 0.02;
+    pthread_t thread;
+    double best = 0;
+    int last = 0;
+    if (pthread_create(&thread, NULL, answer, NULL) != 0) {
+        return 0;
+    }
+    double begin = bench_now();
+    double start = begin;
+    do {
+        for (int n = 0; n < ROUND_TRIPS; n++) {
+            last++;
+            atomic_store_explicit(&ball.there, last, memory_order_release);
+            while (atomic_load_explicit(&ball.back, memory_order_acquire) != last) {
+            }
+        }
+        double end = bench_now();
+        double each = (end - start) / ROUND_TRIPS * 1e9;
+        best = best == 0 || each < best ? each : best;
+        start = end;
+    } while (start - begin < seconds);
+    atomic_store(&ball.there, OVER);
+    (void)pthread_join(thread, NULL);
+    atomic_store(&ball.there, 0);
+    atomic_store(&ball.back, 0);
+    return best;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
 void bench_machine_read(struct bench_machine *machine)
 {
     struct utsname system;
@@ -102,6 +165,7 @@ void bench_machine_read(struct bench_machine *machine)
     machine->l2 = cache_size(2);
     machine->l3 = cache_size(3);
     machine->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    machine->round_trip = machine->cpus > 1 ? round_trip() : 0;
 }
 
 /* ---- other users ------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@ struct bench_machine {
     int64_t l2; /* bytes per core, 0 = not known */
     int64_t l3; /* bytes in all */
     int64_t memory;
+    double round_trip; /* ns for a line to another core and an answer back; 0 = there is no other */
 };
 
 void bench_machine_read(struct bench_machine *machine);

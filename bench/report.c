@@ -18,6 +18,9 @@ void bench_table_head(FILE *out, const struct bench_machine *machine, double oth
 {
     fprintf(out, "%s, %d cores, %s; %s; %s\n", machine->cpu, machine->cpus, bench_peak_isa(),
             machine->system, machine->compiler);
+    if (machine->round_trip > 0) {
+        fprintf(out, "a line to another core and back: %.0f ns\n", machine->round_trip);
+    }
     if (others > 0.1) {
         fprintf(out,
                 "others keep %.1f cores busy: rows with as many threads as cores depend on luck\n",
@@ -137,7 +140,7 @@ static void json_machine(FILE *out, const struct bench_machine *machine)
     fprintf(out, ", \"cpus\": %d, \"isa\": \"%s\", \"l2\": %lld, \"l3\": %lld, \"memory\": %lld",
             machine->cpus, bench_peak_isa(), (long long)machine->l2, (long long)machine->l3,
             (long long)machine->memory);
-    fprintf(out, ", \"system\": ");
+    fprintf(out, ", \"round_trip\": %.0f, \"system\": ", machine->round_trip);
     json_text(out, machine->system);
     fprintf(out, ", \"compiler\": ");
     json_text(out, machine->compiler);

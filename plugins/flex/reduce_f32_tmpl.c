@@ -105,27 +105,11 @@ static float sum(const float *x, uint64_t n)
     return chain_sum(acc);
 }
 
-/*
- * Two runs at a time where there are registers for it: a run is so short that what its end costs,
- * and that its loop ends, shows.
- */
+/* One run after the other: two at a time hide what their ends cost, but some CPUs fetch only one
+ * stream ahead of its loads (bench/README.md). */
 static double sum_runs(double from, const float *x, uint64_t n)
 {
     enum { RUN = FLEX_REDUCE_RUN };
-    while (WIDTH > 4 && n >= 2 * RUN) {
-        vec first[CHAINS] = {{0}};
-        vec second[CHAINS] = {{0}};
-        for (uint64_t i = 0; i < RUN; i += STEP) {
-            for (uint32_t k = 0; k < CHAINS; k++) {
-                first[k] += load(x + i + k * WIDTH);
-                second[k] += load(x + RUN + i + k * WIDTH);
-            }
-        }
-        from += (double)chain_sum(first);
-        from += (double)chain_sum(second);
-        x += 2 * RUN;
-        n -= 2 * RUN;
-    }
     while (n > 0) {
         uint64_t run = n < RUN ? n : RUN;
         from += (double)sum(x, run);

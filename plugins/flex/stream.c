@@ -80,7 +80,7 @@ __attribute__((target("avx512f"))) static void stream_lines_512(char *to, const 
 #endif
 
 /* Far enough ahead that lines are there when they are read. */
-enum { AHEAD = 2048, FAR_PIECE = 512 };
+enum { AHEAD = 4096, FAR_PIECE = 512 };
 
 void flex_stream_far(void *out, const void *in, uint64_t bytes)
 {
