@@ -57,7 +57,7 @@ typedef struct burn_err {
 } burn_err;
 
 /* clang-format off */
-#define BURN_ERR_INIT { (uint32_t)sizeof(burn_err), 0, 0, 0, 232, {0} }
+#define BURN_ERR_INIT { sizeof(burn_err), 0, 0, 0, 232, {0} }
 /* clang-format on */
 
 /* The name of a code ("E_SHAPE") and its short text; never NULL. [any] */

@@ -5,7 +5,8 @@ compiler in one language.
 
 usage: headers.py --compiler gcc-or-g++-or-clang... --std c11|c17|c++17|c++20
 Each header is compiled with -pedantic-errors and every warning an error, as is and with
--fshort-enums; the structs of plugin-facing headers must have no hidden padding (-Wpadded). A
+-fshort-enums; the structs of plugin-facing headers must have no hidden padding (-Wpadded). What an
+initializer expands to stands in the program's own code, so that has no old-style cast in C++. A
 compiler that is not installed is a skip (77), never a pass. --self-test proves that bad headers
 turn red.
 """
@@ -31,23 +32,42 @@ APPLICATION = {"device.h", "tensor.h", "grad.h", "registry.h", "data.h", "metric
 FOLDERS = [("abi", "burn"), ("sdk", "burn_sdk"), ("extensions/fused/include", "burn"),
            ("sdk/template/extension", "")]
 SHARED_OF_SDK = {"burn_sdk/flex_kernel.h"}
+# Header, type, macro: compiled as programs use them.
+INITIALIZERS = [("burn/status.h", "burn_err", "BURN_ERR_INIT")]
 # What is seen by the files of one plugin only.
 PRIVATE = {"starter_plugin.h"}
 
 
+def language_of(std):
+    return "c++" if std.startswith("c++") else "c"
+
+
+def compile_text(compiler, std, include, source, more):
+    """What the compiler says against it, or nothing."""
+    language = language_of(std)
+    flags = WARNINGS + (C_WARNINGS if language == "c" else [])
+    done = subprocess.run(
+        [compiler, f"-std={std}", "-x", language, "-fsyntax-only", *flags, *more,
+         *[f"-I{folder}" for folder in include], "-"], input=source, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr
+
+
 def compile_header(compiler, std, include, name, more):
     """`include`: folders, the last of which has the header."""
-    language = "c++" if std.startswith("c++") else "c"
-    flags = WARNINGS + (C_WARNINGS if language == "c" else [])
     source = f"#include <{name}>\n#include <{name}>\nextern int burn_not_empty;\n"
     # clang lays a struct out, and sees its padding, only when its size is asked for.
     text = pathlib.Path(include[-1], name).read_text()
     for number, struct in enumerate(re.findall(r"\bstruct (\w+)\s*\{", text)):
         source += f"extern char burn_size_{number}[sizeof(struct {struct})];\n"
-    done = subprocess.run(
-        [compiler, f"-std={std}", "-x", language, "-fsyntax-only", *flags, *more,
-         *[f"-I{folder}" for folder in include], "-"], input=source, capture_output=True, text=True)
-    return "" if done.returncode == 0 else done.stderr
+    return compile_text(compiler, std, include, source, more)
+
+
+def check_initializer(compiler, std, include, name, type_name, macro):
+    source = f"#include <{name}>\nextern {type_name} burn_one;\n{type_name} burn_one = {macro};\n"
+    more = ["-Wold-style-cast"] if language_of(std) == "c++" else []
+    text = compile_text(compiler, std, include, source, more)
+    return [f"what:  {macro} does not compile with {compiler} -std={std} {' '.join(more)}\n"
+            f"{text}"] if text else []
 
 
 def compiles_at_all(compiler, std):
@@ -92,7 +112,14 @@ def self_test(compiler, std):
             pathlib.Path(folder, name).write_text(text)
             if not check(compiler, std, [folder], "", lambda name: False)[1]:
                 wrong.append(name)
-    print(f"self-test: {len(bad)} bad headers, passed wrongly: {wrong}")
+    with tempfile.TemporaryDirectory() as folder:
+        # An old-style cast, which only C++ can complain of.
+        size = "(unsigned)sizeof(int)" if language_of(std) == "c++" else "1, 2"
+        pathlib.Path(folder, "init.h").write_text("struct burn_i { unsigned a; };\n"
+                                                  f"#define BURN_I {{ {size} }}\n")
+        if not check_initializer(compiler, std, [folder], "init.h", "struct burn_i", "BURN_I"):
+            wrong.append("init.h")
+    print(f"self-test: {len(bad) + 1} bad headers, passed wrongly: {wrong}")
     return 1 if wrong else 0
 
 
@@ -115,6 +142,9 @@ def main():
             wrong = [f"what:  no header in {folder}/{below}; adapt FOLDERS\n"]
         headers += found
         failures += wrong
+    for name, type_name, macro in INITIALIZERS:
+        failures += check_initializer(args.compiler, args.std, [str(ROOT / "abi")], name, type_name,
+                                      macro)
     for text in failures:
         print(text + "why:   applications and plugins include any one header, in C or C++\n"
                      "fix:   include what it uses, and give padding a name (zero[n])\n")
