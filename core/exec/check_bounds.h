@@ -32,7 +32,8 @@ burni_bounds *burni_bounds_before(burni_stream *stream, const burni_launch *cons
                                   burn_operand *const *operands, burn_operand *words,
                                   burn_operand *workspace, uint32_t n);
 /* Behind them, with the kernel's code, which is returned where it is none of the queue's: copies
- * the outputs to where they belong, and keeps for burni_bounds_judge what was found. NULL is fine.
+ * the outputs to where they belong, and keeps for burni_bounds_judge what was found. BURN_E_DATA of
+ * a row that does not say BURN_ROW_FAULTS becomes BURN_E_INTERNAL. NULL is fine.
  */
 int32_t burni_bounds_after(burni_bounds *bounds, int32_t rc, burn_err *err);
 /* When outputs have been published, with the code of all of it: fails them where something was

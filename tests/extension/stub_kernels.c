@@ -534,6 +534,48 @@ static void error(void)
     ops[1].samples = samples_that_fail;
 }
 
+/* A number that the kernel has no answer to: in no other sample. */
+#define UNANSWERED 77.0
+
+static int32_t finds_fault(const burn_call *call)
+{
+    const burn_operand *x = burn_call_operand(call, 0);
+    const float *first = x->data;
+    multiply(call, 0, 1);
+    if (count(x) > 0 && *first >= (float)UNANSWERED && *first <= (float)UNANSWERED) {
+        return burn_plugin_fail(call->err, BURN_E_DATA, "%s: x is %g", names[1], UNANSWERED);
+    }
+    return BURN_OK;
+}
+
+static int32_t samples_with_fault(uint32_t i, burn_sample *out)
+{
+    static const double values[] = {UNANSWERED};
+    if (i != 2) {
+        return i > 2 ? BURN_E_END : samples(i, out);
+    }
+    (void)samples(0, out);
+    out->in[0].fill = BURN_FILL_VALUES;
+    out->in[0].values = values;
+    out->in[0].n_values = 1;
+    burn_sample_error(out, BURN_E_DATA);
+    return BURN_OK;
+}
+
+static void faults(void)
+{
+    ops[1].samples = samples_with_fault;
+    rows[0].launch = finds_fault;
+    rows[0].flags |= BURN_ROW_FAULTS;
+}
+
+/* The same without saying so. */
+static void faults_untold(void)
+{
+    faults();
+    rows[0].flags &= ~(uint32_t)BURN_ROW_FAULTS;
+}
+
 static int32_t ordinary_samples(uint32_t i, burn_sample *out)
 {
     return i > 0 ? BURN_E_END : samples(i, out);
@@ -628,6 +670,8 @@ typedef struct defect {
 static const defect defects[] = {
     {"decomposed", decomposed},
     {"error", error},
+    {"faults", faults},
+    {"faults_untold", faults_untold},
     {"gradient", gradient},
     {"gradient_alone", gradient_alone},
     {"saves_few", saves_few},

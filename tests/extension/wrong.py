@@ -47,6 +47,8 @@ CASES = {
     "sweep": (("sweep 17 for 4",), ("sweep",), F32),
     "large": (("large sizes", "large size 4", "large size 6"), (), F32),
     "error": (("error",), (), F32),
+    "faults": ((), (), F32),
+    "faults_untold": (("error",), (), F32),
     "ordinary": (("definition",), (), ["--no-modes", "--smoke"]),
     "misnamed": (("definition",), (), ["--no-modes", "--smoke"]),
     "unnamed": (("error",), (), ["--no-modes", "--smoke"]),
@@ -59,6 +61,8 @@ CASES = {
 }
 # What the failing line says, where the check alone does not tell.
 TEXTS = {
+    "faults_untold": "faults_untold.op: kernel stub.op reports a fault, and its row lacks "
+                     "BURN_ROW_FAULTS",
     "unnamed": "does not name the value of size, 77",
     "ordinary": "no sample has NaN or infinities",
     "misnamed": "is called special and holds neither",

@@ -9,8 +9,10 @@
  */
 #include "core_test.h"
 
+#include "base/error.h"
 #include "exec/check.h"
 #include "exec/launch.h"
+#include "exec/rows.h"
 #include "ops/registry.h"
 
 #include <burn/build.h>
@@ -221,6 +223,56 @@ static void flex__in_place_is_right(void **state)
     assert_int_equal(burn_sync(dev, NULL), BURN_E_INTERNAL);
 }
 
+static int32_t launch_faulty(const burn_call *call)
+{
+    return burni_fail(call->err, BURN_E_DATA, "x 7 at position 1 is not in 0..2");
+}
+
+/* A fault is for rows that say that they have some. */
+static void flex__a_fault_without_the_flag_is_named(void **state)
+{
+    (void)state;
+    by_hand h;
+    prepare(&h, launch_faulty);
+    if (on_mock) {
+        skip();
+    }
+    assert_int_equal(burni_launch_run(core_stream(), &h.launch, h.operands), BURN_OK);
+    check_read_fails(h.tensors[2], BURN_E_INTERNAL,
+                     "add: kernel test.row reports a fault, and its row lacks BURN_ROW_FAULTS",
+                     "x 7 at position 1", NULL);
+    assert_int_equal(burn_sync(dev, NULL), BURN_E_INTERNAL);
+    prepare(&h, launch_faulty);
+    h.row.flags = BURN_ROW_FAULTS;
+    assert_int_equal(burni_launch_run(core_stream(), &h.launch, h.operands), BURN_OK);
+    check_read_fails(h.tensors[2], BURN_E_DATA, "add: x 7 at position 1 is not in 0..2", NULL);
+    assert_int_equal(burn_sync(dev, NULL), BURN_E_DATA);
+}
+
+/* There it is the queue that says so: whole numbers are divided by 0, and nobody gave a word. */
+static void mock__a_fault_without_the_flag_is_named(void **state)
+{
+    (void)state;
+    by_hand h;
+    if (!on_mock) {
+        skip();
+    }
+    prepare(&h, NULL);
+    h.launch.op = burni_op_find(BURN_OP_DIV);
+    h.row = *burni_rows_of(dev->core, h.launch.op)->rows[0];
+    h.row.flags &= ~(uint32_t)BURN_ROW_FAULTS;
+    h.tensors[1] = VEC(0, 0, 0);
+    h.storages[1] = h.tensors[1]->storage;
+    for (uint32_t i = 0; i < 3; i++) {
+        h.operands[i].dtype = BURN_I32;
+    }
+    assert_int_equal(burni_launch_run(core_stream(), &h.launch, h.operands), BURN_OK);
+    check_read_fails(h.tensors[2], BURN_E_INTERNAL,
+                     "div: kernel mock.div reports a fault, and its row lacks BURN_ROW_FAULTS",
+                     NULL);
+    assert_int_equal(burn_sync(dev, NULL), BURN_E_INTERNAL);
+}
+
 /* ---- programs -------------------------------------------------------------------------------- */
 
 /* The third launch of exp writes behind its result, on a device whose memory the host can't see. */
@@ -339,6 +391,8 @@ int main(int argc, char **argv)
         BOUNDS_TEST(flex__a_launch_that_is_tried_is_named),
         BOUNDS_TEST(flex__many_at_once_are_named),
         BOUNDS_TEST(flex__in_place_is_right),
+        BOUNDS_TEST(flex__a_fault_without_the_flag_is_named),
+        BOUNDS_TEST(mock__a_fault_without_the_flag_is_named),
         BOUNDS_TEST(programs__have_the_same_numbers),
         BOUNDS_TEST(programs__a_replay_is_looked_at),
         BOUNDS_TEST(option__goes_with_the_others),
