@@ -6,8 +6,8 @@
  * definition: Philox block `counter + i` serves four u32 or two u64 elements, the same bits on
  * every backend. Runs on the worker of a queue.
  */
-#include "kernels.h"
 #include "mock.h"
+#include "mock_kernels.h"
 
 #include <burn_sdk/philox.h>
 

@@ -7,8 +7,8 @@
  * and rounds once at the end; among duplicates the last one wins when assigning. Runs on the worker
  * of a queue.
  */
-#include "kernels.h"
 #include "mock.h"
+#include "mock_kernels.h"
 
 /* An index value, or -1 after a fault. */
 static int64_t load_index(mock_item *item, uint32_t operand, int64_t position, int64_t bound)

@@ -6,8 +6,8 @@
  * integers. The loop steps x and y with the output's index: a stride of 0 where an operand has no
  * such dim. Runs on the worker of a queue.
  */
-#include "kernels.h"
 #include "mock.h"
+#include "mock_kernels.h"
 
 /* Strides of `in` along the output's dims: batch dims align at the right, 1 stretches. */
 static void batch_strides(const mock_operand *in, const mock_operand *out, int64_t *strides)

@@ -7,8 +7,8 @@
  * once to f32 (then to the dtype); integers wrap. To add an op: its scalar functions, a table, a
  * launch function. Runs on the worker of a queue.
  */
-#include "kernels.h"
 #include "mock.h"
+#include "mock_kernels.h"
 
 #include <math.h>
 

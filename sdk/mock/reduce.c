@@ -7,8 +7,8 @@
  * and argmax, ties take the lowest index. An empty max is refused before it gets here. Runs on the
  * worker of a queue.
  */
-#include "kernels.h"
 #include "mock.h"
+#include "mock_kernels.h"
 
 /* The input's dims and strides, split into those that stay and those that are reduced. */
 typedef struct reduction {

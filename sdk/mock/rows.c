@@ -6,8 +6,8 @@
  * for them. No kernel works in place (in_place_mask 0). Rows whose kernels may write the fault word
  * say so with FAULTS; the host gives them one. To claim one more op: its slots and a row.
  */
-#include "kernels.h"
 #include "mock.h"
+#include "mock_kernels.h"
 
 #define ANY BURN_LAYOUT_ANY
 #define DENSE BURN_LAYOUT_CONTIGUOUS

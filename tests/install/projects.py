@@ -87,6 +87,23 @@ def left_over(folder, word):
     return problems
 
 
+def own_header(path, line):
+    return line == f'#include "{path.stem}.h"'
+
+
+def unsorted(folder):
+    """Includes that stand as .clang-format would not have them: in each block a file's own header
+    first, then the project's, then those in <>, by name; whatever the project's name is."""
+    problems = []
+    for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
+        for block in re.findall(r"(?:^#include .*\n)+", path.read_text(), re.M):
+            lines = block.splitlines()
+            wanted = sorted(lines, key=lambda x: (not own_header(path, x), "<" in x, x))
+            if lines != wanted:
+                problems.append(f"{path.name} includes {lines}; the order is {wanted}")
+    return problems
+
+
 def check_variables(place):
     """pkg-config says where everything is that a plugin's build may ask for."""
     problems = []
@@ -159,7 +176,7 @@ def check_backend(place):
     folder = place.work / "acme"
     if code != 0 or '"folder": "acme"' not in said:
         return [f"burn new backend acme: status {code}: {said}"]
-    problems = left_over(folder, "mock")
+    problems = left_over(folder, "mock") + unsorted(folder)
     place.make(folder)
     problems += place.strays(folder)
     problems += [f"acme.so needs {n}" for n in core_among(place.tree.needed(folder /
@@ -202,7 +219,7 @@ def check_extension(place):
     folder = place.work / "sig"
     if code != 0:
         return [f"burn new extension sig: status {code}: {said}"]
-    problems = left_over(folder, "starter")
+    problems = left_over(folder, "starter") + unsorted(folder)
     place.make(folder, "-Dfull=true")
     for cc in other_compilers(place.compiler):
         place.make(folder, build=f"build-{cc}", cc=cc)
@@ -223,7 +240,8 @@ def check_names(place):
     place.make(place.work / "long", "--buildtype=plain")
     said = place.tree.call("burn-conformance", "--device", name, "--op", "add", "--smoke",
                            BURN_PLUGIN_PATH=str(place.work / "long/build"))
-    return [] if re.search(r"[1-9]\d* passed, 0 failed", said) else [said]
+    problems = unsorted(place.work / "long")
+    return problems + ([] if re.search(r"[1-9]\d* passed, 0 failed", said) else [said])
 
 
 def check_moved(place):
@@ -233,9 +251,10 @@ def check_moved(place):
     tree = place.tree = Tree(moved, place.tree.compiler)
     said = tree.call("burn", "devices", LD_LIBRARY_PATH="")
     problems = [f"after the move: {said}"] if "acme:0" not in said or "flex:0" not in said else []
-    code, said = place.new("backend", "again")
-    if code != 0 or not (place.work / "again/again.h").is_file():
+    code, said = place.new("backend", "zeta")
+    if code != 0 or not (place.work / "zeta/zeta.h").is_file():
         problems.append(f"burn new after the move: status {code}: {said}")
+    problems += unsorted(place.work / "zeta")
     program = tree.compile(place.source / "examples/hello/main.c", tree.top / "hello", "burn-core")
     said = tree.call(program)
     return problems + ([] if said.startswith("3.000") else [f"hello after the move: {said}"])
@@ -258,8 +277,14 @@ def self_test():
                 pathlib.Path(top, file).write_text(text)
             if bool(left_over(pathlib.Path(top), "mock")) != bool(more):
                 wrong.append(name)
+    orders = {'#include "z.h"\n#include "a.h"\n#include "m.h"\n\n#include <b.h>\n': False,
+              '#include "m.h"\n#include "a.h"\n': True, '#include <a.h>\n#include "m.h"\n': True}
+    for text, is_wrong in orders.items():
+        with tempfile.TemporaryDirectory() as top:
+            pathlib.Path(top, "z.c").write_text("int x;\n" + text)
+            wrong += [] if bool(unsorted(pathlib.Path(top))) == is_wrong else [text]
     wrong += [] if counted("Ok:   0\n") == 0 and counted("Ok:  12\nFail: 0\n") == 12 else ["count"]
-    print(f"self-test: {len(bad) + 2} cases, wrong: {wrong}")
+    print(f"self-test: {len(bad) + len(orders) + 2} cases, wrong: {wrong}")
     return 1 if wrong else 0
 
 

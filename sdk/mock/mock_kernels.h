@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * kernels.h - the launch function of each op, for the table in rows.c.
+ * mock_kernels.h - the launch function of each op, for the table in rows.c.
  *
  * A launch function names the op, the `run` function and what tells it from its family; it has no
  * other job. The kernels are in pointwise.c, create.c, reduce.c, matmul.c and index.c.
  */
-#ifndef BURN_SDK_MOCK_KERNELS_H
-#define BURN_SDK_MOCK_KERNELS_H
+#ifndef BURN_SDK_MOCK_MOCK_KERNELS_H
+#define BURN_SDK_MOCK_MOCK_KERNELS_H
 
 #include <burn/call.h>
 
@@ -41,4 +41,4 @@ int32_t mock_launch_gather(const burn_call *call);
 int32_t mock_launch_scatter(const burn_call *call);
 int32_t mock_launch_slice_assign(const burn_call *call);
 
-#endif /* BURN_SDK_MOCK_KERNELS_H */
+#endif /* BURN_SDK_MOCK_MOCK_KERNELS_H */
