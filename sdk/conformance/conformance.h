@@ -360,6 +360,8 @@ void conf_rerun_text(char *out, size_t size, const conf_report *report, const ch
 void conf_report_about(conf_report *report, burn_device *device);
 /* 1 when a forward check of that op and dtype was executed. */
 int conf_was_tried(const conf_report *report, const char *op, const char *dtype);
+/* How many failures of each op and check were not printed, after the last of them. */
+void conf_print_unsaid(const conf_report *report);
 /* Mixes the bits of a result into the digest. */
 void conf_digest(conf_report *report, conf_arena *arena, const conf_value *value);
 int conf_write_json(const conf_report *report, const char *path);

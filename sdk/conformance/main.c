@@ -433,6 +433,7 @@ static double seconds(void)
 static int finish(const options *o, conf_report *report)
 {
     int status = report->n_failed > 0 ? 1 : 0;
+    conf_print_unsaid(report);
     if (report->n_passed + report->n_failed == 0) {
         (void)printf("nothing was listed or tried\n");
         status = 1;

@@ -2,8 +2,11 @@
 /*
  * report.c - results: failing lines as they happen, and the JSON and JUnit files at the end.
  *
- * A failing line says what was compared, and a second one how to run it alone. Entries are kept for
- * the files only as short texts. Text in files is escaped; control bytes become spaces.
+ * A failing line says what was compared, and a second one how to run it alone. One cause may fail
+ * hundreds of cases: behind the first ones of an op and a check, lines are counted only, unless the
+ * run is verbose or of one sample, as those that print a line again are; files have them all.
+ * Entries are kept for the files only as short texts. Text in files is escaped; control bytes
+ * become spaces.
  */
 #include "conformance.h"
 
@@ -14,13 +17,18 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+/* Failures of one op and one check that are printed. */
+enum { MOST_PRINTED = 20 };
+
 struct conf_entry {
     char op[48];
     char dtype[8];
     char check[32];
     char sample[48];
     uint32_t sample_index;
+    uint32_t check_length; /* of the check's name, without the detail */
     int outcome;
+    uint32_t nth; /* failure of its op and check; 0: it passed */
     const char *row; /* that was preferred, or NULL */
     char text[320];
 };
@@ -138,6 +146,41 @@ static void print_failure(const conf_report *report, const struct conf_entry *en
     (void)fflush(stdout);
 }
 
+static int is_alike(const struct conf_entry *a, const struct conf_entry *b)
+{
+    return a->nth > 0 && a->check_length == b->check_length && strcmp(a->op, b->op) == 0 &&
+           memcmp(a->check, b->check, b->check_length) == 0;
+}
+
+/* How many failures of its op and check stand before entry `end`. */
+static uint32_t count_alike(const conf_report *report, const struct conf_entry *entry, uint64_t end)
+{
+    for (uint64_t i = end; i > 0; i--) {
+        if (is_alike(&report->entries[i - 1], entry)) {
+            return report->entries[i - 1].nth;
+        }
+    }
+    return 0;
+}
+
+static int prints_all(const conf_report *report)
+{
+    return report->verbose || report->sample >= 0;
+}
+
+void conf_print_unsaid(const conf_report *report)
+{
+    for (uint64_t i = 0; i < report->n_entries && !prints_all(report); i++) {
+        const struct conf_entry *entry = &report->entries[i];
+        if (entry->nth == MOST_PRINTED + 1) {
+            uint32_t n = count_alike(report, entry, report->n_entries);
+            (void)printf("and %u more of %s %.*s, which --verbose prints\n",
+                         (unsigned)(n - MOST_PRINTED), entry->op, (int)entry->check_length,
+                         entry->check);
+        }
+    }
+}
+
 /* The checks, by the beginning of their names: what one that passed compared, where it says no more
  * itself; and whether it runs the op, so that without any of them nothing was executed. */
 typedef struct check_info {
@@ -206,6 +249,9 @@ static void put_result(conf_report *report, const conf_case *c, const char *chec
     (void)snprintf(entry->dtype, sizeof(entry->dtype), "%s", burn_element_name(c->dtype));
     (void)snprintf(entry->check, sizeof(entry->check), "%s%s%s", check,
                    detail[0] != '\0' ? " " : "", detail);
+    size_t length = strlen(check);
+    entry->check_length =
+        (uint32_t)(length < sizeof(entry->check) ? length : sizeof(entry->check) - 1);
     (void)snprintf(entry->sample, sizeof(entry->sample), "%s",
                    c->sample.name != NULL ? c->sample.name : "");
     entry->sample_index = c->sample.struct_size != 0 ? c->sample_index : CONF_NO_SAMPLE;
@@ -217,6 +263,9 @@ static void put_result(conf_report *report, const conf_case *c, const char *chec
         (void)snprintf(entry->text, sizeof(entry->text), "%s", info_of(entry->check)->compared);
     }
     if (outcome == CONF_FAIL) {
+        entry->nth = count_alike(report, entry, report->n_entries - 1) + 1;
+    }
+    if (outcome == CONF_FAIL && (prints_all(report) || entry->nth <= MOST_PRINTED)) {
         print_failure(report, entry);
     } else if (report->verbose) {
         char place[200];
