@@ -317,7 +317,7 @@ static void copy_run(const plan *p, char *out, int64_t out_stride, const char *i
 {
     const int64_t bytes = (int64_t)p->size;
     if (p->stream != 0 && out_stride == 1 && in_stride == 1 && n * bytes >= LONG_RUN) {
-        flex_stream_far(out, in, (uint64_t)(n * bytes));
+        flex_stream(out, in, (uint64_t)(n * bytes));
         return;
     }
     if (out_stride == 1) {

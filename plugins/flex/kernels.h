@@ -44,6 +44,10 @@ typedef void (*flex_convert_fn)(void *out, const void *x, uint64_t n);
 typedef struct flex_pointwise_table {
     flex_unary_fn unary[FLEX_N_UNARY];
     flex_binary_fn binary[FLEX_N_BINARY];
+    /* The same with stores that go past the caches (stream.h): `out` begins a line of 64 bytes, n
+     * elements are whole lines, operands are elsewhere. NULL where there is none. */
+    flex_unary_fn unary_past[FLEX_N_UNARY];
+    flex_binary_fn binary_past[FLEX_N_BINARY];
 } flex_pointwise_table;
 
 /* f32 reductions over dense runs, see reduce_f32_tmpl.c. */

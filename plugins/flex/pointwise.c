@@ -39,6 +39,21 @@ static uint64_t binary_loop(const flex_job *job, void *out, const void *const *i
     return fn(out, in[0], in[1], n, mode);
 }
 
+static uint64_t unary_past_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
+                                uint32_t mode)
+{
+    flex_unary_fn fn = *(const flex_unary_fn *)job->past_fn;
+    (void)mode;
+    return fn(out, in[0], n);
+}
+
+static uint64_t binary_past_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
+                                 uint32_t mode)
+{
+    flex_binary_fn fn = *(const flex_binary_fn *)job->past_fn;
+    return fn(out, in[0], in[1], n, mode);
+}
+
 static uint64_t where_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
                            uint32_t mode)
 {
@@ -80,6 +95,8 @@ static int32_t unary_job(const burn_call *call, uint32_t op, const char *name, u
     spread(&job, 0);
     job.loop = unary_loop;
     job.fn = fn;
+    job.past_fn = &flex_pointwise[x->dtype]->unary_past[op];
+    job.past = flex_pointwise[x->dtype]->unary_past[op] != NULL ? unary_past_loop : NULL;
     job.grain = grain;
     (void)flex_job_run(&job);
     return BURN_OK;
@@ -147,6 +164,8 @@ static int32_t binary_job(const burn_call *call, uint32_t op, const char *name, 
     job.loop = binary_loop;
     job.may_stop = x->dtype < BURN_F16; /* integer division */
     job.fn = fn;
+    job.past_fn = &flex_pointwise[x->dtype]->binary_past[op];
+    job.past = flex_pointwise[x->dtype]->binary_past[op] != NULL ? binary_past_loop : NULL;
     job.grain = grain;
     uint64_t done = flex_job_run(&job);
     return done == job.n ? BURN_OK : no_answer(call, name, done);

@@ -150,11 +150,22 @@ static uint64_t run_tan(void *z, const void *x, uint64_t n)
             _mm512_mask_storeu_ps(z + i, some, rest);                                              \
         }                                                                                          \
         return n;                                                                                  \
+    }                                                                                              \
+    static uint64_t past_##name##_16(void *out, const void *in, uint64_t n)                        \
+    {                                                                                              \
+        float *z = out;                                                                            \
+        const float *x = in;                                                                       \
+        for (uint64_t i = 0; i < n; i += 16) {                                                     \
+            _mm512_stream_ps(z + i, fm_##name##_16(_mm512_loadu_ps(x + i)));                       \
+        }                                                                                          \
+        return n;                                                                                  \
     }
 VECTOR_LOOP(exp)
 VECTOR_LOOP(tanh)
 #define RUN_EXP run_exp_16
 #define RUN_TANH run_tanh_16
+#define PAST_EXP past_exp_16
+#define PAST_TANH past_tanh_16
 #define RUN_DIV run_div_16
 static uint64_t run_div_16(void *out, const void *in, const void *with, uint64_t n, uint32_t mode);
 #endif

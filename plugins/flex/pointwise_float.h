@@ -383,6 +383,31 @@ OP int op_logical_xor(T x, T y)
     }
 FOREACH_PLAIN_UNARY(PLAIN_UNARY)
 FOREACH_UNARY(UNARY)
+#if defined(FLEX_LOOPS_PAST)
+#define PAST_UNARY(NAME, name)                                                                     \
+    static uint64_t past_##name(void *z, const void *x, uint64_t n)                                \
+    {                                                                                              \
+        return loop_unary_past(z, x, n, op_##name);                                                \
+    }
+#define PAST_BINARY(NAME, name)                                                                    \
+    static uint64_t past_##name(void *z, const void *x, const void *y, uint64_t n, uint32_t mode)  \
+    {                                                                                              \
+        return loop_binary_past(z, x, y, n, mode, op_##name);                                      \
+    }
+FOREACH_PLAIN_UNARY(PAST_UNARY)
+FOREACH_UNARY(PAST_UNARY)
+FOREACH_PLAIN_BINARY(PAST_BINARY)
+#if !defined(PAST_EXP)
+PAST_UNARY(EXP, exp)
+#define PAST_EXP past_exp
+#endif
+#if !defined(PAST_TANH)
+PAST_UNARY(TANH, tanh)
+#define PAST_TANH past_tanh
+#endif
+#define PAST_UNARY_ENTRY(NAME, name) [FLEX_U_##NAME] = past_##name,
+#define PAST_BINARY_ENTRY(NAME, name) [FLEX_B_##NAME] = past_##name,
+#endif
 #if !defined(RUN_EXP)
 UNARY(EXP, exp)
 #define RUN_EXP run_exp
@@ -403,7 +428,7 @@ FOREACH_COMPARE(COMPARE)
 #define UNARY_ENTRY(NAME, name) [FLEX_U_##NAME] = run_##name,
 #define BINARY_ENTRY(NAME, name) [FLEX_B_##NAME] = run_##name,
 /* The trigonometric loops come from the includer: run_sin, run_cos, run_tan;
- * RUN_EXP, RUN_TANH and RUN_DIV name its own loops where it has them. */
+ * RUN_EXP, RUN_TANH, RUN_DIV, PAST_EXP and PAST_TANH name its own loops where it has them. */
 const flex_pointwise_table TABLE = {
     .unary =
         {
@@ -416,4 +441,10 @@ const flex_pointwise_table TABLE = {
         },
     .binary = {FOREACH_PLAIN_BINARY(BINARY_ENTRY) FOREACH_BINARY(BINARY_ENTRY)
                    FOREACH_COMPARE(BINARY_ENTRY)[FLEX_B_DIV] = RUN_DIV},
+#if defined(FLEX_LOOPS_PAST)
+    .unary_past = {FOREACH_PLAIN_UNARY(PAST_UNARY_ENTRY) FOREACH_UNARY(PAST_UNARY_ENTRY)[
+                       FLEX_U_EXP] = PAST_EXP,
+                   [FLEX_U_TANH] = PAST_TANH},
+    .binary_past = {FOREACH_PLAIN_BINARY(PAST_BINARY_ENTRY)},
+#endif
 };

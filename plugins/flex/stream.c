@@ -79,20 +79,6 @@ __attribute__((target("avx512f"))) static void stream_lines_512(char *to, const 
 }
 #endif
 
-/* Far enough ahead that lines are there when they are read. */
-enum { AHEAD = 4096, FAR_PIECE = 512 };
-
-void flex_stream_far(void *out, const void *in, uint64_t bytes)
-{
-    uint64_t head = (LINE - ((uintptr_t)out & (LINE - 1))) & (LINE - 1);
-    uint64_t piece = head + FAR_PIECE;
-    for (uint64_t at = 0; at < bytes; at += piece, piece = FAR_PIECE) {
-        uint64_t n = bytes - at < piece ? bytes - at : piece;
-        flex_fetch((const void *)((uintptr_t)in + at + AHEAD), n);
-        flex_stream((char *)out + at, (const char *)in + at, n);
-    }
-}
-
 void flex_stream(void *out, const void *in, uint64_t bytes)
 {
     char *z = out;
@@ -135,11 +121,6 @@ int flex_stream_pays(uint64_t bytes)
 }
 
 void flex_stream(void *out, const void *in, uint64_t bytes)
-{
-    memcpy(out, in, bytes);
-}
-
-void flex_stream_far(void *out, const void *in, uint64_t bytes)
 {
     memcpy(out, in, bytes);
 }

@@ -26,9 +26,6 @@ uint64_t flex_stream_grain(uint64_t n, uint64_t grain, uint64_t longest);
 /* memcpy with streaming stores; full lines of `out` are best. */
 void flex_stream(void *out, const void *in, uint64_t bytes);
 
-/* The same from memory that no cache holds: it is asked for ahead. */
-void flex_stream_far(void *out, const void *in, uint64_t bytes);
-
 /* Asks memory for what will be read soon. Addresses that are not there do no harm. */
 static inline void flex_fetch(const void *from, uint64_t bytes)
 {

@@ -36,6 +36,8 @@ typedef uint64_t (*flex_tile_loop)(const flex_job *job, void *out, const void *c
 struct flex_job {
     flex_tile_loop loop;
     const void *fn; /* the loop's own: points at a function pointer */
+    flex_tile_loop past; /* NULL, or one that writes whole lines past the caches */
+    const void *past_fn; /* its own */
     flex_source src[FLEX_MAX_SOURCES];
     uint32_t n_src;
     uint32_t rank;

@@ -87,6 +87,10 @@ static void run_lines(const burn_plugin *plugin, uint64_t op, const void *attrs,
     assert_int_equal(code, BURN_OK);
 }
 
+/* Which operand is one value in all calls; NO_ONE: none. */
+enum { NO_ONE = 2 };
+static uint32_t one_value = NO_ONE;
+
 /* All lines at once and piece by piece: the same bytes, and nothing written behind them. */
 static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *attrs,
                         uint32_t size)
@@ -96,13 +100,17 @@ static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *a
     rig_tensor made[2];
     for (uint32_t i = 0; i < n_in; i++) {
         made[i] = rig_random(dtype, 2, (const int64_t[]){LINES, line}, 7 + i);
+        made[i].strides[0] = i == one_value ? 0 : line;
+        made[i].strides[1] = i != one_value;
     }
     char *small = room_for(dtype);
     for (int64_t at = 0; at < LINES; at += PIECE) {
         int64_t n = LINES - at < PIECE ? LINES - at : PIECE;
         rig_tensor in[2];
         for (uint32_t i = 0; i < n_in; i++) {
-            in[i] = lines_of(dtype, n, (char *)made[i].data + at * step);
+            in[i] = made[i];
+            in[i].dims[0] = n;
+            in[i].data = (char *)made[i].data + (i == one_value ? 0 : at * step);
         }
         rig_tensor out = lines_of(dtype, n, small + at * step);
         run_lines(plugin_of(1), op, attrs, size, n_in, in, &out);
@@ -134,6 +142,30 @@ static void elementwise__streamed_bits_are_those_of_pieces(void **state)
     check_lines(BURN_OP_SIN, BURN_F32, 1, NULL, 0);
     check_lines(BURN_OP_MUL, BURN_BF16, 2, NULL, 0);
     check_lines(BURN_OP_COPY, BURN_F32, 1, NULL, 0);
+}
+
+/* Those that write whole lines themselves (flex_pointwise_table). */
+static void loops_past_the_caches__have_the_bits_of_their_twins(void **state)
+{
+    (void)state;
+    static const uint64_t unary[] = {BURN_OP_NEG,     BURN_OP_SQRT, BURN_OP_LOG, BURN_OP_TANH,
+                                     BURN_OP_SIGMOID, BURN_OP_ERF,  BURN_OP_ABS};
+    static const uint64_t binary[] = {BURN_OP_SUB, BURN_OP_MAXIMUM, BURN_OP_MINIMUM};
+    for (uint32_t i = 0; i < sizeof(unary) / sizeof(unary[0]); i++) {
+        check_lines(unary[i], BURN_F32, 1, NULL, 0);
+    }
+    for (one_value = 0; one_value <= NO_ONE; one_value++) {
+        check_lines(binary[one_value], BURN_F32, 2, NULL, 0);
+    }
+    one_value = NO_ONE;
+    off_a_line = 8;
+    check_lines(BURN_OP_TANH, BURN_F64, 1, NULL, 0);
+    check_lines(BURN_OP_SUB, BURN_F64, 2, NULL, 0);
+    off_a_line = 0;
+    line = 1024;
+    check_lines(BURN_OP_ADD, BURN_F32, 2, NULL, 0);
+    line = 1003;
+    off_a_line = 4;
 }
 
 static void check_ops_of_lines(void)
@@ -213,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elementwise__streamed_bits_are_those_of_pieces),
+        cmocka_unit_test(loops_past_the_caches__have_the_bits_of_their_twins),
         cmocka_unit_test(lines__streamed_bits_are_those_of_pieces),
         cmocka_unit_test(aligned_lines__streamed_bits_are_those_of_pieces),
         cmocka_unit_test(transposed_copy__every_element_arrives),
