@@ -38,8 +38,8 @@
 /* Bytes of a product's matrices from which on its tiles ask for A and C. */
 #define ASK_BYTES (INT64_C(8) << 20)
 
-/* Rows that a task has at least, if it can be: it packs its columns of B for them. */
-#define LEAST_ROWS 48
+/* Rows whose multiply-adds take as long as packing B does. */
+#define PACK_ROWS 24
 
 /* How a product is cut: tasks are columns by rows, each for all of k. */
 typedef struct plan {
@@ -84,17 +84,20 @@ static int64_t strip_floats(const flex_gemm *g)
     return flex_round_up(kernels->mr * (columns + 16), 16);
 }
 
-/* Into how many parts rows are cut so that all threads end together: as few as serve that. */
+/*
+ * Into how many parts rows are cut: so that what the thread with the most tasks does, in rows, is
+ * least. Each task packs its columns of B.
+ */
 static int64_t row_parts(int64_t m, int64_t n_chunks, int64_t threads)
 {
-    int64_t most = flex_min(threads, m / LEAST_ROWS);
     int64_t best = 1;
-    int64_t best_rounds = (n_chunks + threads - 1) / threads;
-    for (int64_t parts = 2; parts <= most; parts++) {
+    int64_t least = INT64_MAX;
+    for (int64_t parts = 1; parts <= flex_min(threads, m); parts++) {
         int64_t rounds = (n_chunks * parts + threads - 1) / threads;
-        if (rounds * best * 16 < best_rounds * parts * 15) {
+        int64_t rows = rounds * ((m + parts - 1) / parts + PACK_ROWS);
+        if (rows < least) {
             best = parts;
-            best_rounds = rounds;
+            least = rows;
         }
     }
     return best;
@@ -119,7 +122,8 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t parts = row_parts(m, p->n_chunks, wanted);
     p->task_rows = flex_round_up((m + parts - 1) / parts, mr);
     p->n_tasks = p->n_chunks * ((m + p->task_rows - 1) / p->task_rows);
-    p->asks = (m * n + (m + n) * g->k) * (int64_t)sizeof(float) >= ASK_BYTES;
+    double floats = (double)m * (double)n + ((double)m + (double)n) * (double)g->k;
+    p->asks = floats * sizeof(float) >= ASK_BYTES;
     p->slot_floats = slot_floats(g) + strip_floats(g);
 }
 
