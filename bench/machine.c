@@ -89,8 +89,9 @@ static int usable_cpus(void)
 
 /* ---- between cores ----------------------------------------------------------------------- */
 
-/* Few at a time: on a core that others use as well each may take as long as they may run. */
-enum { ROUND_TRIPS = 100, OVER = -1 };
+/* Few at a time: on a core that others use as well each may take as long as they may run. More than
+ * so many ns are that. */
+enum { ROUND_TRIPS = 16, MOST_ROUND_TRIP = 20000, OVER = -1 };
 
 /* Two numbers on lines of their own, as far apart as CPUs fetch lines in pairs. */
 static struct {
@@ -98,9 +99,24 @@ static struct {
     _Alignas(128) _Atomic int back;
 } ball;
 
-static void *answer(void *user)
+/* From now on the calling thread runs on the nth of the CPUs only. */
+static int stay_on(const cpu_set_t *cpus, int nth)
 {
-    (void)user;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, cpus) && nth-- == 0) {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            return sched_setaffinity(0, sizeof(one), &one);
+        }
+    }
+    return -1;
+}
+
+/* On the second CPU. */
+static void *answer(void *cpus)
+{
+    (void)stay_on(cpus, 1);
     int seen = 0;
     while (seen != OVER) {
         int now = atomic_load_explicit(&ball.there, memory_order_acquire);
@@ -112,16 +128,12 @@ static void *answer(void *user)
     return NULL;
 }
 
-/* The best of what there is time for, in ns: no job of two threads takes less. */
-static double round_trip(void)
+/* The best of what there is time for. */
+static double best_trip(void)
 {
     const double seconds = 0.02;
-    pthread_t thread;
     double best = 0;
     int last = 0;
-    if (pthread_create(&thread, NULL, answer, NULL) != 0) {
-        return 0;
-    }
     double begin = bench_now();
     double start = begin;
     do {
@@ -136,11 +148,25 @@ static double round_trip(void)
         best = best == 0 || each < best ? each : best;
         start = end;
     } while (start - begin < seconds);
+    return best;
+}
+
+double bench_round_trip(void)
+{
+    pthread_t thread;
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 || CPU_COUNT(&cpus) < 2 ||
+        pthread_create(&thread, NULL, answer, &cpus) != 0) {
+        return 0;
+    }
+    (void)stay_on(&cpus, 0);
+    double best = best_trip();
     atomic_store(&ball.there, OVER);
     (void)pthread_join(thread, NULL);
+    (void)sched_setaffinity(0, sizeof(cpus), &cpus);
     atomic_store(&ball.there, 0);
     atomic_store(&ball.back, 0);
-    return best;
+    return best <= MOST_ROUND_TRIP ? best : 0;
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
@@ -165,7 +191,6 @@ void bench_machine_read(struct bench_machine *machine)
     machine->l2 = cache_size(2);
     machine->l3 = cache_size(3);
     machine->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
-    machine->round_trip = machine->cpus > 1 ? round_trip() : 0;
 }
 
 /* ---- other users ------------------------------------------------------------------------- */

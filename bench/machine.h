@@ -15,10 +15,15 @@ struct bench_machine {
     int64_t l2; /* bytes per core, 0 = not known */
     int64_t l3; /* bytes in all */
     int64_t memory;
-    double round_trip; /* ns for a line to another core and an answer back; 0 = there is no other */
+    double round_trip; /* see bench_round_trip */
 };
 
+/* All but `round_trip`. */
 void bench_machine_read(struct bench_machine *machine);
+
+/* ns for a line to another core and an answer back, which no job of two threads does without; 0:
+ * not known, as there is no other core, or one has other work. */
+double bench_round_trip(void);
 
 /* How many of the cores others keep busy, from 0 to the number of cores; sleeps for a moment. */
 double bench_machine_others(void);

@@ -322,6 +322,7 @@ static int run_bench(const struct options *options)
         find_peers(&paths, &setup);
     }
     n = drop_pointless(rows, n, &setup);
+    machine.round_trip = bench_round_trip();
     return measure_rows(options, &setup, rows, n);
 }
 

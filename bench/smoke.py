@@ -78,7 +78,7 @@ def check_report(report, names):
     assert report["format"] == 1 and report["quick"] is True and report["torch"] is False, report
     assert report["revision"] == 'a "revision"', report
     assert report["machine"]["cpus"] >= 1 and report["machine"]["cpu"], report
-    assert (report["machine"]["round_trip"] > 0) == (report["machine"]["cpus"] > 1), report
+    assert 0 <= report["machine"]["round_trip"] <= 20000, report
     assert 0 <= report["others"] <= report["machine"]["cpus"] * 1.5, report
     assert [row["name"] for row in report["rows"]] == names, report
     for row in report["rows"]:

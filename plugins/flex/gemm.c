@@ -227,15 +227,15 @@ static int32_t launch_f32(const burn_call *call)
     return BURN_OK;
 }
 
-/* Blocks this narrow are not worth a run of an epilogue each, nor strips that are computed so soon:
- * a pass of its own is faster. */
-enum { LEAST_COLUMNS = 128, LEAST_K = 128 };
+/* Strips that are computed so soon are not worth a run of an epilogue each, as narrow blocks are
+ * not: a pass of its own is faster. */
+enum { LEAST_K = 128 };
 
 static int is_narrow(const batch *p)
 {
     uint32_t threads = by_items(p) ? 1 : flex_thread_count();
     int64_t columns = flex_gemm_block_columns(&p->g, threads);
-    return (columns < p->g.n && columns < LEAST_COLUMNS) ||
+    return (columns < p->g.n && columns < FLEX_GEMM_LEAST_COLUMNS) ||
            (!flex_gemm_keeps_c(&p->g) && p->g.k < LEAST_K);
 }
 

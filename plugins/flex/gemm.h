@@ -84,6 +84,9 @@ void flex_gemm_serial(const flex_gemm *g, void *memory);
 /* Computes on all threads; memory of flex_gemm_bytes(g, threads). */
 void flex_gemm_parallel(const flex_gemm *g, void *memory, uint32_t threads);
 
+/* Blocks of fewer columns are not worth a run of an epilogue each, nor packing of their own. */
+#define FLEX_GEMM_LEAST_COLUMNS 128
+
 /* How many columns the blocks have at most that flex_gemm_parallel hands to an epilogue, and nearly
  * all of them do; n: blocks are whole rows. */
 int64_t flex_gemm_block_columns(const flex_gemm *g, uint32_t threads);

@@ -32,8 +32,6 @@
 #define ROW_GAP 16
 /* Rows of A that are turned at a time: whole rows of tiles, and whole lines of what is read. */
 #define TURNED_ROWS 48
-/* Vectors of columns that a task has at least, if it can be. */
-#define LEAST_VECTORS 12
 
 /* Bytes of a product's matrices from which on its tiles ask for A and C. */
 #define ASK_BYTES (INT64_C(8) << 20)
@@ -114,9 +112,9 @@ static void make_plan(plan *p, const flex_gemm *g, uint32_t threads)
     int64_t wanted = threads > 1 ? (int64_t)threads : 1;
     /* Chunks of equal width, as many as let all threads end together. */
     int64_t most = flex_min(CHUNK_COLUMNS, CHUNK_FLOATS / flex_gemm_block_length(g->k) / nr * nr);
-    p->n_chunks = (n + most - 1) / most;
-    int64_t least = LEAST_VECTORS * (int64_t)p->kernels->lanes;
-    p->n_chunks = flex_min(flex_round_up(p->n_chunks, wanted), (n + least - 1) / least);
+    int64_t needed = (n + most - 1) / most;
+    int64_t fit = n / FLEX_GEMM_LEAST_COLUMNS;
+    p->n_chunks = flex_min(flex_round_up(needed, wanted), fit > needed ? fit : needed);
     p->task_columns = flex_round_up((n + p->n_chunks - 1) / p->n_chunks, nr);
     p->n_chunks = (n + p->task_columns - 1) / p->task_columns;
     int64_t parts = row_parts(m, p->n_chunks, wanted);
@@ -221,8 +219,9 @@ static void ask_for_rows(const plan *p, const block *w, const flex_tile *t, cons
 /* What the full tile at column j asks for: of each row what those before it have not. */
 static const float *share_of_next(const plan *p, const block *w, int64_t j, const float *next)
 {
-    int64_t at = j / (int64_t)p->kernels->nr * (w->kc / FLEX_ASK_STEPS * FLEX_ASK_LINE);
-    return next != NULL && at < w->kc ? next + at : NULL;
+    int64_t share = w->kc / FLEX_ASK_STEPS * FLEX_ASK_LINE;
+    int64_t at = j / (int64_t)p->kernels->nr * share;
+    return next != NULL && at + share <= w->kc ? next + at : NULL;
 }
 
 static flex_tile_fn pick_tile(const plan *p, int64_t rows, int64_t n)

@@ -19,8 +19,8 @@
 #define FLEX_NR_MAX 64
 #define FLEX_TILE_MAX 384
 
-/* Steps along k between requests for memory. Some tiles side by side so ask for all of a row: each
- * for FLEX_ASK_LINE of FLEX_ASK_STEPS elements. */
+/* Steps along k between requests for memory: FLEX_ASK_LINE elements of each row of A, so that four
+ * full tiles side by side ask for whole rows, three for most of them. */
 #define FLEX_ASK_STEPS 64
 #define FLEX_ASK_LINE  16
 

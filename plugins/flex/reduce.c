@@ -207,14 +207,15 @@ static void rows_in_parts(reduction *r)
 
 /*
  * Short rows that follow each other in memory: while one ends, the CPU does not foresee the next,
- * which no cache holds.
+ * which no cache holds. Of those below LEAST_ROW it does.
  */
 static uint64_t bytes_ahead(const reduction *r)
 {
-    enum { SHORT_ROW = 8192 };
+    enum { LEAST_ROW = 1536, SHORT_ROW = 8192 };
     uint64_t row = (uint64_t)r->n_red * r->size;
     int follow = r->dense && r->kept_rank == 1 && r->kept_strides[0] == r->n_red;
-    return follow && row <= SHORT_ROW && flex_stream_pays(row * (uint64_t)r->n_out) ? row : 0;
+    int is_short = row >= LEAST_ROW && row <= SHORT_ROW;
+    return follow && is_short && flex_stream_pays(row * (uint64_t)r->n_out) ? row : 0;
 }
 
 static void run(reduction *r)

@@ -6,7 +6,8 @@
  * over dense arrays. Dense work goes to the loop in one piece; anything else is gathered tile by
  * tile into buffers that stay in the first-level cache, and half floats are converted there. Jobs
  * that fit the caches are cut into one part per thread, so that the next op finds each part where
- * this one left it; larger ones into chunks of a fixed size. Elements do not depend on the cut.
+ * this one left it; larger ones into chunks of a fixed size. Elements do not depend on the cut, but
+ * for which NaN of two comes out.
  */
 #ifndef BURN_PLUGINS_FLEX_TILES_H
 #define BURN_PLUGINS_FLEX_TILES_H

@@ -5,8 +5,8 @@ compiler in one language.
 
 usage: headers.py --compiler gcc-or-g++-or-clang... --std c11|c17|c++17|c++20
 Each header is compiled with -pedantic-errors and every warning an error, as is and with
--fshort-enums; the structs of plugin-facing headers must have no hidden padding (-Wpadded). What an
-initializer expands to stands in the program's own code, so that has no old-style cast in C++. A
+-fshort-enums; the structs of plugin-facing headers must have no hidden padding (-Wpadded). What
+BURN_ERR_INIT expands to stands in the program's own code, so that has no old-style cast in C++. A
 compiler that is not installed is a skip (77), never a pass. --self-test proves that bad headers
 turn red.
 """

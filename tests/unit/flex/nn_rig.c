@@ -35,10 +35,19 @@ static void host_log(int32_t level, const char *plugin, const char *text)
 }
 
 static const char *gemm_option;
+static const char *isa_option;
 
 static const char *host_option(const char *name)
 {
+    if (strcmp(name, "FLEX_ISA") == 0) {
+        return isa_option;
+    }
     return strcmp(name, "FLEX_GEMM") == 0 ? gemm_option : NULL;
+}
+
+void rig_isa_option(const char *name)
+{
+    isa_option = name;
 }
 
 void rig_gemm_option(const char *value)

@@ -32,6 +32,9 @@ typedef struct rig_tensor {
 /* Loads an instance with that many threads; NULL on failure (printed). Kept until the end. */
 const burn_plugin *rig_plugin(const char *path, uint32_t threads);
 
+/* The instruction set of what is loaded from now on: what the host answers for FLEX_ISA. */
+void rig_isa_option(const char *name);
+
 /* What the host answers for FLEX_GEMM from now on; read by the plugin on first need. */
 void rig_gemm_option(const char *value);
 

@@ -109,6 +109,28 @@ static void test_bits_of_large_products(void **state)
     rig_drop(&p);
 }
 
+/* Narrow blocks would be handed to no epilogue; workspace is for the widest. */
+static void test_blocks_are_neither_narrow_nor_too_wide(void **state)
+{
+    (void)state;
+    static const int64_t columns[] = {129, 257, 383, 385, 511, 640, 1000, 1537};
+    for (uint32_t threads = 1; threads <= 64; threads++) {
+        for (int64_t n = 1; n < 3000; n += n < 700 ? 1 : 61) {
+            flex_gemm g = {.m = 1024, .n = n, .k = 1024};
+            int64_t wide = flex_gemm_block_columns(&g, threads);
+            assert_true(wide <= n && (wide == n || wide >= FLEX_GEMM_LEAST_COLUMNS));
+        }
+    }
+    for (uint32_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        for (uint32_t threads = 2; threads <= 5; threads++) {
+            gemm_rig p = make(150, columns[i], 1030, 0, 0, threads);
+            flex_gemm_parallel(&p.g, p.memory, threads);
+            check_sums(&p);
+            rig_drop(&p);
+        }
+    }
+}
+
 /* The full tile with and without asking, for its rows, for nothing. */
 static void test_a_tile_that_asks_has_the_same_bits(void **state)
 {
@@ -329,6 +351,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bits_do_not_depend_on_threads_or_layout),
         cmocka_unit_test(test_bits_of_large_products),
         cmocka_unit_test(test_a_tile_that_asks_has_the_same_bits),
+        cmocka_unit_test(test_blocks_are_neither_narrow_nor_too_wide),
         cmocka_unit_test(test_bits_of_each_height),
         cmocka_unit_test(test_a_small_product_has_the_same_bits),
         cmocka_unit_test(test_epilogue_sees_each_element_once_and_final),
