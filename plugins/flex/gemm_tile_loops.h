@@ -18,6 +18,8 @@
 #include "gemm_kernel.h"
 #include "unrolled.h"
 
+#include <stddef.h>
+
 #if defined(__x86_64__)
 #    include <immintrin.h>
 #endif
