@@ -27,31 +27,15 @@ ALWAYS int is_half(uint8_t dtype)
 static uint64_t unary_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
                            uint32_t mode)
 {
-    flex_unary_fn fn = *(const flex_unary_fn *)job->fn;
-    (void)mode;
+    flex_unary_fn fn = *(const flex_unary_fn *)flex_job_fn(job, mode);
     return fn(out, in[0], n);
 }
 
 static uint64_t binary_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
                             uint32_t mode)
 {
-    flex_binary_fn fn = *(const flex_binary_fn *)job->fn;
-    return fn(out, in[0], in[1], n, mode);
-}
-
-static uint64_t unary_past_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
-                                uint32_t mode)
-{
-    flex_unary_fn fn = *(const flex_unary_fn *)job->past_fn;
-    (void)mode;
-    return fn(out, in[0], n);
-}
-
-static uint64_t binary_past_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
-                                 uint32_t mode)
-{
-    flex_binary_fn fn = *(const flex_binary_fn *)job->past_fn;
-    return fn(out, in[0], in[1], n, mode);
+    flex_binary_fn fn = *(const flex_binary_fn *)flex_job_fn(job, mode);
+    return fn(out, in[0], in[1], n, mode & ~(uint32_t)FLEX_MODE_PAST);
 }
 
 static uint64_t where_loop(const flex_job *job, void *out, const void *const *in, uint64_t n,
@@ -95,8 +79,8 @@ static int32_t unary_job(const burn_call *call, uint32_t op, const char *name, u
     spread(&job, 0);
     job.loop = unary_loop;
     job.fn = fn;
-    job.past_fn = &flex_pointwise[x->dtype]->unary_past[op];
-    job.past = flex_pointwise[x->dtype]->unary_past[op] != NULL ? unary_past_loop : NULL;
+    const flex_unary_fn *past = &flex_pointwise[x->dtype]->unary_past[op];
+    job.past_fn = *past != NULL ? past : NULL;
     job.grain = grain;
     (void)flex_job_run(&job);
     return BURN_OK;
@@ -164,8 +148,8 @@ static int32_t binary_job(const burn_call *call, uint32_t op, const char *name, 
     job.loop = binary_loop;
     job.may_stop = x->dtype < BURN_F16; /* integer division */
     job.fn = fn;
-    job.past_fn = &flex_pointwise[x->dtype]->binary_past[op];
-    job.past = flex_pointwise[x->dtype]->binary_past[op] != NULL ? binary_past_loop : NULL;
+    const flex_binary_fn *past = &flex_pointwise[x->dtype]->binary_past[op];
+    job.past_fn = *past != NULL ? past : NULL;
     job.grain = grain;
     uint64_t done = flex_job_run(&job);
     return done == job.n ? BURN_OK : no_answer(call, name, done);

@@ -352,8 +352,8 @@ static uint64_t run_dense_stream(const flex_job *job, uint64_t lo, uint64_t hi, 
     return hi;
 }
 
-/* The same with a loop that writes whole lines itself: before the first and behind the last one its
- * twin writes. What a tile in level 1 between would cost is in bench/README.md. */
+/* The same with a function that writes whole lines itself: before the first and behind the last one
+ * its twin writes. What a tile in level 1 between would cost is in bench/README.md. */
 static uint64_t run_dense_past(const flex_job *job, uint64_t lo, uint64_t hi, uint32_t mode)
 {
     enum { LINE = 64 };
@@ -365,11 +365,11 @@ static uint64_t run_dense_past(const flex_job *job, uint64_t lo, uint64_t hi, ui
     for (uint32_t part = 0; part < 3; part++) {
         const void *in[FLEX_MAX_SOURCES] = {NULL, NULL, NULL};
         uint64_t at = ends[part];
-        flex_tile_loop loop = part == 1 ? job->past : job->loop;
         for (uint32_t i = 0; i < job->n_src; i++) {
             in[i] = job->src[i].data + (job->src[i].scalar ? 0 : at * job->src[i].size);
         }
-        (void)loop(job, job->out + at * job->out_size, in, ends[part + 1] - at, mode);
+        (void)job->loop(job, job->out + at * job->out_size, in, ends[part + 1] - at,
+                        part == 1 ? mode | FLEX_MODE_PAST : mode);
     }
     return hi;
 }
@@ -387,7 +387,7 @@ static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
         return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
     }
     uint64_t end = !job->all_dense     ? run_tiles(job, lo, hi, mode)
-                   : job->past != NULL ? run_dense_past(job, lo, hi, mode)
+                   : job->past_fn != NULL ? run_dense_past(job, lo, hi, mode)
                                        : run_dense_stream(job, lo, hi, mode);
     if (job->stream) {
         flex_stream_end();

@@ -30,6 +30,9 @@ typedef struct flex_source {
 } flex_source;
 
 typedef struct flex_job flex_job;
+/* In the mode of a loop, behind a bit for each source: its function is job->past_fn. Only jobs that
+ * have one see it. */
+enum { FLEX_MODE_PAST = 1 << FLEX_MAX_SOURCES };
 /* Bit i of `mode`: source i is one value. Returns as flex_unary_fn does. */
 typedef uint64_t (*flex_tile_loop)(const flex_job *job, void *out, const void *const *in,
                                    uint64_t n, uint32_t mode);
@@ -37,8 +40,7 @@ typedef uint64_t (*flex_tile_loop)(const flex_job *job, void *out, const void *c
 struct flex_job {
     flex_tile_loop loop;
     const void *fn; /* the loop's own: points at a function pointer */
-    flex_tile_loop past; /* NULL, or one that writes whole lines past the caches */
-    const void *past_fn; /* its own */
+    const void *past_fn; /* NULL, or the same for whole lines past the caches (kernels.h) */
     flex_source src[FLEX_MAX_SOURCES];
     uint32_t n_src;
     uint32_t rank;
@@ -54,6 +56,12 @@ struct flex_job {
     uint64_t grain;        /* elements per task */
     _Atomic uint64_t fault; /* the lowest position without an answer, or n */
 };
+
+/* What `fn` points at in this mode. */
+static inline const void *flex_job_fn(const flex_job *job, uint32_t mode)
+{
+    return (mode & FLEX_MODE_PAST) != 0 ? job->past_fn : job->fn;
+}
 
 /* Source `i` from an operand; halves are converted when `widen`. */
 void flex_job_source(flex_job *job, uint32_t i, const burn_operand *x, int widen);

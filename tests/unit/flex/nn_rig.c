@@ -36,6 +36,7 @@ static void host_log(int32_t level, const char *plugin, const char *text)
 
 static const char *gemm_option;
 static const char *isa_option;
+static int lacks_isa;
 
 static const char *host_option(const char *name)
 {
@@ -48,6 +49,11 @@ static const char *host_option(const char *name)
 void rig_isa_option(const char *name)
 {
     isa_option = name;
+}
+
+int rig_lacks_isa(void)
+{
+    return lacks_isa;
 }
 
 void rig_gemm_option(const char *value)
@@ -117,6 +123,7 @@ const burn_plugin *rig_plugin(const char *path, uint32_t threads)
     burn_err err = BURN_ERR_INIT;
     budget = threads;
     const burn_plugin *plugin = query(BURN_ABI_OLDEST, BURN_ABI_CURRENT, &host, &err);
+    lacks_isa = plugin == NULL && err.code == BURN_E_UNSUPPORTED;
     if (plugin == NULL) {
         printf("rig: %s\n", err.text);
     }

@@ -34,6 +34,8 @@ const burn_plugin *rig_plugin(const char *path, uint32_t threads);
 
 /* The instruction set of what is loaded from now on: what the host answers for FLEX_ISA. */
 void rig_isa_option(const char *name);
+/* Was the last one not loaded because this CPU has not that instruction set? */
+int rig_lacks_isa(void);
 
 /* What the host answers for FLEX_GEMM from now on; read by the plugin on first need. */
 void rig_gemm_option(const char *value);
