@@ -56,8 +56,11 @@ typedef struct flex_maxima {
     int32_t at; /* index of the first element */
 } flex_maxima;
 
+/* Sums run in so many lanes, element i in lane i % FLEX_LINE_LANES; exp takes a block at a time. */
+enum { FLEX_LINE_LANES = 16, FLEX_LINE_BLOCK = 4 * FLEX_LINE_LANES };
+
 /* Two lines of so many elements, and two of operands, stay in the first cache. */
-enum { FLEX_FAR_MOST = 2048, FLEX_FAR_STEP = 16 };
+enum { FLEX_FAR_MOST = 2048 };
 
 typedef struct flex_lines {
     uint8_t dtype; /* of the lines */
@@ -71,7 +74,7 @@ typedef struct flex_lines {
      */
     void (*softmax)(void *out, const void *x, int64_t n, const void *next);
     /*
-     * The same for rows of n <= FLEX_FAR_MOST elements, a multiple of FLEX_FAR_STEP, past the
+     * The same for rows of n <= FLEX_FAR_MOST elements, a multiple of FLEX_LINE_BLOCK, past the
      * caches; `out` starts on a line of 64 bytes. NULL where the ISA has none.
      */
     void (*far_softmax)(void *out, const void *x, int64_t n, int64_t rows);

@@ -14,7 +14,7 @@
 
 static void exp_lanes(double *out, const double *x, double shift)
 {
-    for (int l = 0; l < 16; l++) {
+    for (int l = 0; l < FLEX_LINE_LANES; l++) {
         out[l] = exp(x[l] - shift);
     }
 }

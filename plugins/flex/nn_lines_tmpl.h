@@ -2,7 +2,9 @@
 /*
  * nn_lines_tmpl.h - the loops of nn_lines.h for element type T, as table TABLE. I is the
  * integer type as wide as T; EXP and SQRT are functions of T, EXP_LANES is EXP(x - shift) of LANES
- * elements, WIDEN reads FLEX_WIDE elements as doubles.
+ * elements, WIDEN reads FLEX_WIDE elements as doubles. LARGEST_LANE, EXP_BLOCK and
+ * FAR_SOFTMAX name the includer's own loops where it has them; lines of ONE_PASS_MOST elements of a
+ * T with fewer digits than f64 are read once for their moments.
  *
  * Included by nn_lines_f32_tmpl.c and nn_lines_f64.c. Sums run in LANES f64 lanes, element i in
  * lane i % LANES, which are added up pairwise at the end; this is what vector units do, and it does
@@ -10,7 +12,7 @@
  * digits, however large it is.
  */
 
-enum { LANES = 16, PARTS = LANES / FLEX_WIDE };
+enum { LANES = FLEX_LINE_LANES, BLOCK = FLEX_LINE_BLOCK, PARTS = LANES / FLEX_WIDE };
 
 #define LINE_INLINE static inline __attribute__((always_inline))
 
@@ -38,6 +40,17 @@ LINE_INLINE void keep_larger(T *best, const T *x, int count)
         best[l] = x[l] > best[l] ? x[l] : best[l];
     }
 }
+
+#if !defined(LARGEST_LANE)
+LINE_INLINE T largest_lane(T best[LANES])
+{
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        keep_larger(best, best + width, width);
+    }
+    return best[0];
+}
+#define LARGEST_LANE largest_lane
+#endif
 
 /* Several chains, so that no comparison waits for the one before. */
 static double line_max(const void *px, int64_t n)
@@ -69,10 +82,7 @@ static double line_max(const void *px, int64_t n)
             best[l] = value > best[l] ? value : best[l];
         }
     }
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        keep_larger(best, best + width, width);
-    }
-    return (double)best[0];
+    return (double)LARGEST_LANE(best);
 }
 
 LINE_INLINE void add_lanes(lane_sums *s, const T *x)
@@ -82,23 +92,48 @@ LINE_INLINE void add_lanes(lane_sums *s, const T *x)
     }
 }
 
-/* Asks for the line that comes next at the same place, while this one is computed. */
+#if !defined(EXP_BLOCK)
+/* out = exp(x - by) for a block; also the sums of the elements that are LANES apart. */
+LINE_INLINE void exp_block(T *out, T sums[LANES], const T *x, T by)
+{
+    for (int i = 0; i < BLOCK; i += LANES) {
+        EXP_LANES(out + i, x + i, by);
+    }
+    for (int l = 0; l < LANES; l++) {
+        sums[l] = (out[l] + out[l + LANES]) + (out[l + 2 * LANES] + out[l + 3 * LANES]);
+    }
+}
+#define EXP_BLOCK exp_block
+#endif
+
+/*
+ * Asks for the line that comes next at the same place, while this one is computed. Four values at a
+ * time are added up in T, all of the same sign: that is off by one part in 2^24 (f32) at most, and
+ * saves three of four conversions, which take as long as half of exp.
+ */
 LINE_INLINE double exp_line(T *out, const T *x, T by, int64_t n, const T *next)
 {
     lane_sums s = {{{0}}};
+    T some[LANES];
     int64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        for (int k = 0; k < BLOCK; k += LANES) {
+            __builtin_prefetch(next + i + k);
+        }
+        EXP_BLOCK(out + i, some, x + i, by);
+        add_lanes(&s, some);
+    }
     for (; i + LANES <= n; i += LANES) {
         __builtin_prefetch(next + i);
         EXP_LANES(out + i, x + i, by);
         add_lanes(&s, out + i);
     }
     if (i < n) {
-        T tail[LANES];
-        pad_line(tail, x + i, (int)(n - i));
-        EXP_LANES(tail, tail, by);
-        pad_line(tail, tail, (int)(n - i));
-        memcpy(out + i, tail, (size_t)(n - i) * sizeof(T));
-        add_lanes(&s, tail);
+        pad_line(some, x + i, (int)(n - i));
+        EXP_LANES(some, some, by);
+        pad_line(some, some, (int)(n - i));
+        memcpy(out + i, some, (size_t)(n - i) * sizeof(T));
+        add_lanes(&s, some);
     }
     return fold(&s);
 }
@@ -148,11 +183,9 @@ static double line_sum_squares(const void *px, double mean, int64_t n)
     return sum;
 }
 
-/* In each pass half of the next line is asked for. */
-static void line_moments(double moments[2], const void *px, int64_t n, const void *pnext)
+/* Two passes; in each half of the next line is asked for. */
+LINE_INLINE void moments_twice(double moments[2], const T *x, int64_t n, const T *next)
 {
-    const T *x = px;
-    const T *next = pnext;
     const int64_t whole = n - n % LANES;
     lane_sums s = {{{0}}};
     lane_sums squares = {{{0}}};
@@ -176,6 +209,56 @@ static void line_moments(double moments[2], const void *px, int64_t n, const voi
     }
     moments[0] = mean;
     moments[1] = sum_squares / (double)n;
+}
+
+#if defined(ONE_PASS_MOST)
+enum { SETS = FLEX_WIDE == 8 ? 2 : 1 /* of lanes: chains of additions, as far as registers go */ };
+
+/*
+ * One pass, of d = x - x[0] in f64: the variance is mean(d^2) - mean(d)^2. Its two terms are at most
+ * n times as large as it is, since x[0] is one of the n and itself adds (x[0] - mean)^2 / n to it.
+ * So of 53 bits log2(n) may be lost: with n <= ONE_PASS_MOST more are left than T has.
+ */
+LINE_INLINE void moments_once(double moments[2], const T *x, int64_t n, const T *next)
+{
+    const double first = (double)x[0];
+    lane_sums s[SETS] = {{{{0}}}};
+    lane_sums squares[SETS] = {{{{0}}}};
+    int64_t i = 0;
+    for (; i + SETS * LANES <= n; i += SETS * LANES) {
+        for (int set = 0; set < SETS; set++) {
+            const T *from = x + i + set * LANES;
+            __builtin_prefetch(next + i + set * LANES);
+            for (int k = 0; k < PARTS; k++) {
+                flex_doubles d = WIDEN(from + k * FLEX_WIDE) - first;
+                s[set].part[k] += d;
+                squares[set].part[k] = flex_fma_doubles(d, d, squares[set].part[k]);
+            }
+        }
+    }
+    double sum = fold(&s[0]) + (SETS > 1 ? fold(&s[SETS - 1]) : 0.0);
+    double sum_squares = fold(&squares[0]) + (SETS > 1 ? fold(&squares[SETS - 1]) : 0.0);
+    for (; i < n; i++) {
+        double d = (double)x[i] - first;
+        sum += d;
+        sum_squares += d * d;
+    }
+    const double mean = sum / (double)n;
+    const double variance = sum_squares / (double)n - mean * mean;
+    moments[0] = first + mean;
+    moments[1] = variance < 0.0 ? 0.0 : variance;
+}
+#endif
+
+static void line_moments(double moments[2], const void *x, int64_t n, const void *next)
+{
+#if defined(ONE_PASS_MOST)
+    if (n <= ONE_PASS_MOST) {
+        moments_once(moments, x, n, next);
+        return;
+    }
+#endif
+    moments_twice(moments, x, n, next);
 }
 
 LINE_INLINE void add_products(lane_sums *s, const T *x, const T *y)
@@ -569,54 +652,7 @@ static void line_sgd(void *p, void *v, const void *grad, const flex_sgd *k, int6
     }
 }
 
-#if defined(STREAM_LANES)
-LINE_INLINE T largest_lane(T best[LANES])
-{
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        keep_larger(best, best + width, width);
-    }
-    return best[0];
-}
-
-/*
- * Lines of results that no cache will hold, in one loop for all of them, so that memory never
- * waits: while a line is computed, the one before is written and the next one searched for its
- * maximum. FLEX_FAR_MOST elements per line at most, a multiple of LANES; `out` starts on a line of
- * 64 bytes. The bits are those of single lines.
- */
-static void far_softmax(void *pout, const void *px, int64_t n, int64_t rows)
-{
-    enum { AHEAD = 512 };
-    T lines[2][FLEX_FAR_MOST] __attribute__((aligned(64)));
-    const T *x = px;
-    T *out = pout;
-    T by = (T)0;
-    T top = rows > 0 ? (T)line_max(x, n) : (T)0;
-    for (int64_t r = 0; r < rows; r++, x += n, out += n) {
-        T *line = lines[r % 2];
-        const T *before = lines[(r + 1) % 2];
-        const T *next = r + 1 < rows ? x + n : x;
-        T best[LANES];
-        lane_sums s = {{{0}}};
-        memcpy(best, next, sizeof(best));
-        for (int64_t i = 0; i < n; i += LANES) {
-            __builtin_prefetch(next + i + AHEAD);
-            MAX_LANES(best, next + i);
-            EXP_LANES(line + i, x + i, top);
-            add_lanes(&s, line + i);
-            if (r > 0) {
-                STREAM_LANES(out - n + i, before + i, by);
-            }
-        }
-        by = (T)(1.0 / fold(&s));
-        top = largest_lane(best);
-    }
-    for (int64_t i = 0; rows > 0 && i < n; i += LANES) {
-        STREAM_LANES(out - n + i, lines[(rows + 1) % 2] + i, by);
-    }
-}
-#define FAR_SOFTMAX far_softmax
-#else
+#if !defined(FAR_SOFTMAX)
 #define FAR_SOFTMAX NULL
 #endif
 

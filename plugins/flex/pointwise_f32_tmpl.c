@@ -134,38 +134,64 @@ static uint64_t run_tan(void *z, const void *x, uint64_t n)
 }
 
 #if defined(__AVX512F__)
-/* Loops over whole vectors, the last of which may be masked: the same operations for every lane. */
+FM_INLINE void fm_tanh_vectors(__m512 *x, int count)
+{
+    for (int k = 0; k < count; k++) {
+        x[k] = fm_tanh_16(x[k]);
+    }
+}
+
+/* Four vectors at a time, then one, the last of which may be masked: the same operations for every
+ * lane. */
+FM_INLINE uint64_t map_vectors(float *z, const float *x, uint64_t n, void (*f)(__m512 *, int))
+{
+    uint64_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __m512 some[4];
+        for (int k = 0; k < 4; k++) {
+            some[k] = _mm512_loadu_ps(x + i + 16 * k);
+        }
+        f(some, 4);
+        for (int k = 0; k < 4; k++) {
+            _mm512_storeu_ps(z + i + 16 * k, some[k]);
+        }
+    }
+    for (; i < n; i += 16) {
+        __mmask16 some = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1u) : (__mmask16)0xffff;
+        __m512 rest = _mm512_maskz_loadu_ps(some, x + i);
+        f(&rest, 1);
+        _mm512_mask_storeu_ps(z + i, some, rest);
+    }
+    return n;
+}
+
+/* Whole lines past the caches, one by one: several at a time keep memory waiting (a Zen 5: 50 to 56
+ * GB/s of exp, not 55 to 65). */
+FM_INLINE uint64_t map_vectors_past(float *z, const float *x, uint64_t n, void (*f)(__m512 *, int))
+{
+    for (uint64_t i = 0; i < n; i += 16) {
+        __m512 line = _mm512_loadu_ps(x + i);
+        f(&line, 1);
+        _mm512_stream_ps(z + i, line);
+    }
+    return n;
+}
+
 #define VECTOR_LOOP(name)                                                                          \
-    static uint64_t run_##name##_16(void *out, const void *in, uint64_t n)                         \
+    static uint64_t run_##name##_vectors(void *out, const void *in, uint64_t n)                    \
     {                                                                                              \
-        float *z = out;                                                                            \
-        const float *x = in;                                                                       \
-        uint64_t i = 0;                                                                            \
-        for (; i + 16 <= n; i += 16) {                                                             \
-            _mm512_storeu_ps(z + i, fm_##name##_16(_mm512_loadu_ps(x + i)));                       \
-        }                                                                                          \
-        if (i < n) {                                                                               \
-            __mmask16 some = (__mmask16)((1u << (n - i)) - 1u);                                    \
-            __m512 rest = fm_##name##_16(_mm512_maskz_loadu_ps(some, x + i));                      \
-            _mm512_mask_storeu_ps(z + i, some, rest);                                              \
-        }                                                                                          \
-        return n;                                                                                  \
+        return map_vectors(out, in, n, fm_##name##_vectors);                                       \
     }                                                                                              \
-    static uint64_t past_##name##_16(void *out, const void *in, uint64_t n)                        \
+    static uint64_t past_##name##_vectors(void *out, const void *in, uint64_t n)                   \
     {                                                                                              \
-        float *z = out;                                                                            \
-        const float *x = in;                                                                       \
-        for (uint64_t i = 0; i < n; i += 16) {                                                     \
-            _mm512_stream_ps(z + i, fm_##name##_16(_mm512_loadu_ps(x + i)));                       \
-        }                                                                                          \
-        return n;                                                                                  \
+        return map_vectors_past(out, in, n, fm_##name##_vectors);                                  \
     }
 VECTOR_LOOP(exp)
 VECTOR_LOOP(tanh)
-#define RUN_EXP run_exp_16
-#define RUN_TANH run_tanh_16
-#define PAST_EXP past_exp_16
-#define PAST_TANH past_tanh_16
+#define RUN_EXP run_exp_vectors
+#define RUN_TANH run_tanh_vectors
+#define PAST_EXP past_exp_vectors
+#define PAST_TANH past_tanh_vectors
 #define RUN_DIV run_div_16
 static uint64_t run_div_16(void *out, const void *in, const void *with, uint64_t n, uint32_t mode);
 #endif

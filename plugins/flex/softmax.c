@@ -129,7 +129,7 @@ static void fetch_line(const line_job *job, const void *const in[2], int64_t fro
 static int has_far_lines(const line_job *job, const burn_operand *out)
 {
     return job->fn == flex_softmax_line && job->table->far_softmax != NULL &&
-           job->axis.n <= FLEX_FAR_MOST && job->axis.n % FLEX_FAR_STEP == 0 &&
+           job->axis.n <= FLEX_FAR_MOST && job->axis.n % FLEX_LINE_BLOCK == 0 &&
            (uintptr_t)out->data % 64 == 0;
 }
 
