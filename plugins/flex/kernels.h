@@ -54,6 +54,7 @@ typedef struct flex_pointwise_table {
 typedef struct flex_reduce_table {
     /* `from`, and the sums of runs of FLEX_REDUCE_RUN added to it one by one. */
     double (*sum)(double from, const float *x, uint64_t n);
+    double (*sum_ahead)(double from, const float *x, uint64_t n); /* asks for what is behind */
     float (*max)(const float *x, uint64_t n);
     float (*min)(const float *x, uint64_t n);
     /* acc[j] += x[j] and so on, for sums over outer dims. */

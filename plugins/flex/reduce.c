@@ -12,7 +12,6 @@
 
 #include "reduce_columns.h"
 #include "rows.h"
-#include "stream.h"
 #include "threads.h"
 #include "tiles.h"
 
@@ -21,13 +20,15 @@
 
 enum { RUN = FLEX_REDUCE_RUN, PART = FLEX_REDUCE_PART };
 enum { GATHER = 512, MAX_PARTS = 128, MAX_ROWS = 64 };
+enum { NEAR = 2 << 20 /* bytes that level 2 may hold */ };
 
 typedef struct reduction {
     const char *data;
     flex_reducer how;
     uint32_t size;
     uint8_t dense; /* the reduced elements of an output are one dense run */
-    uint8_t zero[3];
+    uint8_t ahead; /* no near cache holds them */
+    uint8_t zero[2];
     flex_convert_fn convert; /* halves to float */
     uint32_t kept_rank;
     uint32_t red_rank;
@@ -39,10 +40,15 @@ typedef struct reduction {
     int64_t n_red;
     char *out;
     int64_t per_task; /* outputs per task */
-    uint64_t ahead;   /* bytes of the next row that are asked for meanwhile */
     int64_t parts;    /* of each row, 1: rows are whole */
     flex_acc *part_acc;
 } reduction;
+
+static flex_fold_fn fold_of(const reduction *r, uint32_t kind)
+{
+    flex_fold_fn fold = flex_fold_of(r->how.dtype, kind);
+    return r->ahead ? flex_fold_ahead(fold) : fold;
+}
 
 /* Folds elements lo .. hi - 1 of the row that starts at `data`. */
 static void fold_range(const reduction *r, const char *data, int64_t lo, int64_t hi,
@@ -79,7 +85,7 @@ static void fold_range(const reduction *r, const char *data, int64_t lo, int64_t
 static void row_fold(const reduction *r, const char *data, uint32_t kind, double shift,
                      flex_acc *acc)
 {
-    flex_fold_fn fold = flex_fold_of(r->how.dtype, kind);
+    flex_fold_fn fold = fold_of(r, kind);
     flex_acc_start(acc, kind, shift);
     for (int64_t at = 0; at < r->n_red; at += PART) {
         flex_acc part;
@@ -122,7 +128,6 @@ static void rows_task(void *ctx, uint32_t task)
     const int64_t out_size = (int64_t)flex_size(r->how.out_dtype);
     for (int64_t o = lo; o < hi; o++) {
         const char *row = r->data + offset * (int64_t)r->size;
-        flex_fetch((const void *)((uintptr_t)row + r->ahead), r->ahead);
         row_whole(r, row, r->out + o * out_size);
         (void)flex_step(r->kept_rank, r->kept_dims, index, 1, strides, &offset);
     }
@@ -147,7 +152,7 @@ static void one_part(const part_job *job, int64_t part)
     int64_t offset = flex_offset_at(r->kept_rank, r->kept_dims, r->kept_strides, o);
     flex_acc acc; /* neighbours in part_acc share lines, which another thread may write */
     flex_acc_start(&acc, job->kind, job->shifts[o]);
-    flex_fold_fn fold = flex_fold_of(r->how.dtype, job->kind);
+    flex_fold_fn fold = fold_of(r, job->kind);
     fold_range(r, r->data + offset * (int64_t)r->size, at, end, fold, &acc);
     r->part_acc[part - job->first] = acc;
 }
@@ -205,30 +210,17 @@ static void rows_in_parts(reduction *r)
     }
 }
 
-/*
- * Short rows that follow each other in memory: while one ends, the CPU does not foresee the next,
- * which no cache holds. Of those below LEAST_ROW it does.
- */
-static uint64_t bytes_ahead(const reduction *r)
-{
-    enum { LEAST_ROW = 1536, SHORT_ROW = 8192 };
-    uint64_t row = (uint64_t)r->n_red * r->size;
-    int follow = r->dense && r->kept_rank == 1 && r->kept_strides[0] == r->n_red;
-    int is_short = row >= LEAST_ROW && row <= SHORT_ROW;
-    return follow && is_short && flex_stream_pays(row * (uint64_t)r->n_out) ? row : 0;
-}
-
 static void run(reduction *r)
 {
     if (r->n_out == 0) {
         return;
     }
+    r->ahead = r->dense && (uint64_t)r->n_out * (uint64_t)r->n_red * r->size > NEAR;
     r->parts = (r->n_red + PART - 1) / PART;
     if (r->parts > 1 && r->n_out <= MAX_ROWS) {
         rows_in_parts(r);
         return;
     }
-    r->ahead = bytes_ahead(r);
     int64_t work = r->n_red > 0 ? r->n_red : 1;
     r->per_task = (FLEX_GRAIN + work - 1) / work;
     while ((r->n_out - 1) / r->per_task >= (int64_t)UINT32_MAX) {

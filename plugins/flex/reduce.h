@@ -70,6 +70,9 @@ typedef struct flex_reducer {
 /* The fold of a kind over elements of a dtype; for halves, over what was widened to f32. */
 flex_fold_fn flex_fold_of(uint8_t dtype, uint32_t kind);
 
+/* The same for elements that no near cache holds: it asks for those behind, where that gains. */
+flex_fold_fn flex_fold_ahead(flex_fold_fn fold);
+
 /* The most elements that it takes at a time: a run, or a part, where it cuts runs itself. */
 int64_t flex_fold_most(flex_fold_fn fold);
 void flex_acc_start(flex_acc *acc, uint32_t kind, double shift);

@@ -27,7 +27,7 @@ extern const flex_reduce_table ISA_NAME(flex_reduce_table_);
 #define WIDTH 4
 #endif
 
-enum { LANES = 16, STEP = 64, CHAINS = STEP / WIDTH };
+enum { LANES = 16, STEP = 64, CHAINS = STEP / WIDTH, AHEAD = 4096 };
 
 typedef float vec __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 
@@ -86,11 +86,15 @@ INLINE float chain_sum(const vec *acc)
     return fold_lanes(part[0]);
 }
 
-static float sum(const float *x, uint64_t n)
+/* `ahead`: asks for what follows, which may be another row that the CPU does not foresee. */
+INLINE float sum(const float *x, uint64_t n, int ahead)
 {
     vec acc[CHAINS] = {{0}};
     uint64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
+        for (uint32_t k = 0; ahead && k < STEP; k += LANES) {
+            __builtin_prefetch((const void *)((uintptr_t)(x + i + k) + AHEAD));
+        }
         for (uint32_t k = 0; k < CHAINS; k++) {
             acc[k] += load(x + i + k * WIDTH);
         }
@@ -107,16 +111,26 @@ static float sum(const float *x, uint64_t n)
 
 /* One run after the other: two at a time hide what their ends cost, but some CPUs fetch only one
  * stream ahead of its loads (bench/README.md). */
-static double sum_runs(double from, const float *x, uint64_t n)
+INLINE double add_runs(double from, const float *x, uint64_t n, int ahead)
 {
     enum { RUN = FLEX_REDUCE_RUN };
     while (n > 0) {
         uint64_t run = n < RUN ? n : RUN;
-        from += (double)sum(x, run);
+        from += (double)sum(x, run, ahead);
         x += run;
         n -= run;
     }
     return from;
+}
+
+static double sum_runs(double from, const float *x, uint64_t n)
+{
+    return add_runs(from, x, n, 0);
+}
+
+static double sum_runs_ahead(double from, const float *x, uint64_t n)
+{
+    return add_runs(from, x, n, 1);
 }
 
 /* Which lanes are NaN, and the better of two: the second where neither is, or one is NaN. */
@@ -308,13 +322,14 @@ static double sum_exp(const float *x, float shift, uint64_t n)
         for (uint32_t k = 0; k < STEP; k++) {
             e[k] = fm_exp(e[k] - shift);
         }
-        total += (double)sum(e, STEP);
+        total += (double)sum(e, STEP, 0);
     }
     return total;
 }
 
 const flex_reduce_table ISA_NAME(flex_reduce_table_) = {
     .sum = sum_runs,
+    .sum_ahead = sum_runs_ahead,
     .max = max,
     .min = min,
     .add_rows = add_rows,

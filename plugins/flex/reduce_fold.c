@@ -39,6 +39,12 @@ static void fold_f32_sum(flex_acc *acc, const void *x, uint64_t n)
     acc->seen += (int64_t)n;
 }
 
+static void fold_f32_sum_ahead(flex_acc *acc, const void *x, uint64_t n)
+{
+    acc->f = flex_isa_kernels->reduce->sum_ahead(acc->f, x, n);
+    acc->seen += (int64_t)n;
+}
+
 static void fold_f32_sum_wide(flex_acc *acc, const void *x, uint64_t n)
 {
     acc->f += flex_isa_kernels->reduce->sum_f64(x, n);
@@ -134,9 +140,15 @@ flex_fold_fn flex_fold_of(uint8_t dtype, uint32_t kind)
     return folds[wide]->fold[kind];
 }
 
+flex_fold_fn flex_fold_ahead(flex_fold_fn fold)
+{
+    return fold == fold_f32_sum ? fold_f32_sum_ahead : fold;
+}
+
 int64_t flex_fold_most(flex_fold_fn fold)
 {
-    return fold == fold_f32_sum ? FLEX_REDUCE_PART : FLEX_REDUCE_RUN;
+    int cuts = fold == fold_f32_sum || fold == fold_f32_sum_ahead;
+    return cuts ? FLEX_REDUCE_PART : FLEX_REDUCE_RUN;
 }
 
 void flex_acc_merge(const flex_reducer *r, uint32_t kind, flex_acc *a, const flex_acc *b)
