@@ -2,8 +2,8 @@
 /*
  * norm.c - rows of layer_norm, batch_norm and their gradients.
  *
- * Owns statistics and the walk; line arithmetic is in the line tables. Mean and variance take two
- * passes in f64, and eps is added in f64, whatever the dtype. Lines of layer norm are rows, lines
+ * Owns statistics and the walk; line arithmetic is in the line tables. Mean and variance are
+ * f64, and eps is added in f64, whatever the dtype. Lines of layer norm are rows, lines
  * of batch norm are the planes of a channel, in order. Gradients of gamma and beta are summed per
  * fixed block of rows, then block by block. To add a norm: statistics, a line function and a row.
  */

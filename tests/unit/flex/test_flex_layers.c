@@ -567,6 +567,46 @@ static void test_b060_large_mean(void **state)
     }
 }
 
+/* One line, by the textbook: two passes in f64. */
+static void check_line(const rig_tensor *x, const rig_tensor *y, double eps)
+{
+    const int64_t n = rig_numel(x);
+    double mean = 0;
+    double var = 0;
+    for (int64_t i = 0; i < n; i++) {
+        mean += rig_at(x, i) / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double d = rig_at(x, i) - mean;
+        var += d * d / (double)n;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double want = (rig_at(x, i) - mean) / sqrt(var + eps);
+        check_close(rig_at(y, i), want, 1e-6 * (1 + fabs(want)), "a line", i);
+    }
+}
+
+/* B060, its kind: what a line starts with, and how long it is, costs no digits either. */
+static void test_statistics_of_any_line(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1,  2,   3,    15,   16,    17,    31,   32,
+                                      33, 100, 1000, 4099, 65536, 65537, 70001};
+    static const double starts[] = {0, 1, -1e4, 1e7, 1e30};
+    static const double means[] = {0, 1e7};
+    for (uint32_t k = 0; k < 15 * 5 * 2; k++) {
+        rig_tensor x = rig_new(BURN_F32, 2, (int64_t[]){1, lengths[k % 15]});
+        rig_tensor y = rig_new(BURN_F32, 2, x.dims);
+        for (int64_t i = 0; i < rig_numel(&x); i++) {
+            rig_set(&x, i, means[k / 75] + (double)(i * 7 % 16));
+        }
+        rig_set(&x, 0, means[k / 75] + starts[k / 15 % 5]);
+        layer_of(&x, 1e-5, &y);
+        check_line(&x, &y, 1e-5);
+        free_all(2, (rig_tensor *[]){&x, &y});
+    }
+}
+
 /* B062: statistics of f16 lines are not kept in f16. */
 static void test_b062_half_statistics(void **state)
 {
@@ -764,6 +804,7 @@ int main(void)
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_norms_large),
         cmocka_unit_test(test_b060_large_mean),
+        cmocka_unit_test(test_statistics_of_any_line),
         cmocka_unit_test(test_b062_half_statistics),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_b068_attention_masked),
