@@ -9,6 +9,8 @@
  */
 #include "mock.h"
 
+#include <sched.h>
+
 enum { MAX_SPARE = 16 };
 
 struct burn_queue {
@@ -154,9 +156,20 @@ int32_t mock_queue_take_misuse(burn_queue *queue, burn_err *err)
     return code;
 }
 
+static int is_idle(burn_queue *queue)
+{
+    (void)pthread_mutex_lock(&queue->lock);
+    int idle = queue->head == NULL && queue->closing == 0;
+    (void)pthread_mutex_unlock(&queue->lock);
+    return idle;
+}
+
 /* The next item; NULL when the queue closes and nothing is left. */
 static mock_item *next_item(burn_queue *queue)
 {
+    for (uint32_t k = 0; k < MOCK_PATIENCE && is_idle(queue); k++) {
+        (void)sched_yield();
+    }
     (void)pthread_mutex_lock(&queue->lock);
     while (queue->head == NULL && queue->closing == 0) {
         (void)pthread_cond_wait(&queue->filled, &queue->lock);

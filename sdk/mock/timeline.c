@@ -9,6 +9,7 @@
 #include "mock.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 mock_timeline *mock_timeline_new(void)
@@ -100,9 +101,20 @@ static int32_t wait_state(const mock_timeline *timeline, uint64_t value)
     return timeline->ended != 0 ? BURN_E_STATE : BURN_E_END;
 }
 
+static int is_waiting(mock_timeline *timeline, uint64_t value)
+{
+    (void)pthread_mutex_lock(&timeline->lock);
+    int waiting = wait_state(timeline, value) == BURN_E_END;
+    (void)pthread_mutex_unlock(&timeline->lock);
+    return waiting;
+}
+
 int32_t mock_timeline_wait(mock_timeline *timeline, uint64_t value, uint64_t timeout_ns,
                            burn_err *err)
 {
+    for (uint32_t k = 0; timeout_ns > 0 && k < MOCK_PATIENCE && is_waiting(timeline, value); k++) {
+        (void)sched_yield();
+    }
     struct timespec deadline = deadline_after(timeout_ns);
     int timed_out = 0;
     (void)pthread_mutex_lock(&timeline->lock);
