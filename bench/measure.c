@@ -239,10 +239,11 @@ static double time_limit(struct bench_setup *setup, const struct bench_row *row)
     return limit;
 }
 
-/* Threads of the side that has just finished may still spin while they wait for more work. */
+/* Threads of the side that has just finished may still spin while they wait for more work, some for
+ * more than 5 ms. */
 static void let_settle(void)
 {
-    const struct timespec pause = {0, 5000000};
+    const struct timespec pause = {0, 30000000};
     (void)nanosleep(&pause, NULL);
 }
 

@@ -147,6 +147,7 @@ class Server:
         if self.case is None:
             return "no case is prepared"
         n = max(1, int(float(seconds) / self.estimate))
+        self.case.timed(n // 5)  # as worker.c does
         self.estimate = self.case.timed(n) / n
         return f"ok {self.estimate:.9e} {n}"
 

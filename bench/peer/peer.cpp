@@ -443,6 +443,7 @@ class Server {
         }
         int64_t n = static_cast<int64_t>(seconds / estimate);
         n = n < 1 ? 1 : n;
+        timed(n / 5); // as worker.c does
         estimate = timed(n) / static_cast<double>(n);
         std::printf("ok %.9e %lld\n", estimate, static_cast<long long>(n));
     }
