@@ -217,7 +217,8 @@ enum { SETS = FLEX_WIDE == 8 ? 2 : 1 /* of lanes: chains of additions, as far as
 /*
  * One pass, of d = x - x[0] in f64: the variance is mean(d^2) - mean(d)^2. Its two terms are at
  * most n + 1 times as large as it is, since x[0] is one of the n and adds (x[0] - mean)^2 / n to it
- * by itself. So of 53 bits log2(n) may be lost: with n <= ONE_PASS_MOST more are left than T has.
+ * by itself. So of 53 bits log2(n) may be lost: with n <= ONE_PASS_MOST more are left than T has
+ * (docs/adr/046).
  */
 LINE_INLINE void moments_once(double moments[2], const T *x, int64_t n, const T *next)
 {
