@@ -73,6 +73,7 @@ static const struct bench_case CASES[] = {
     {"sum", bench_sum_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"sum_columns", bench_sum_columns_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"sum_rows", bench_sum_rows_setup, bench_mem_run, bench_mem_teardown, UNREAD},
+    {"max_rows", bench_max_rows_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"tanh", bench_tanh_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"transpose", bench_transpose_setup, bench_mem_run, bench_mem_teardown, UNREAD},
     {"tuned_dgemm", bench_tuned_dgemm_setup, bench_dgemm_run, bench_tuned_dgemm_teardown, UNREAD},

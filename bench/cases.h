@@ -61,6 +61,7 @@ int32_t bench_sin_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_softmax_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_sum_columns_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_sum_rows_setup(burn_device *device, int64_t arg, burn_err *err);
+int32_t bench_max_rows_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_sum_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_tanh_setup(burn_device *device, int64_t arg, burn_err *err);
 int32_t bench_transpose_setup(burn_device *device, int64_t arg, burn_err *err);

@@ -46,6 +46,11 @@ static burn_tensor *do_sum_rows(void)
     return burn_sum(mem_a, 1, (const int64_t[]){1}, 0);
 }
 
+static burn_tensor *do_max_rows(void)
+{
+    return burn_max(mem_a, 1, (const int64_t[]){1}, 0);
+}
+
 static burn_tensor *do_sum_columns(void)
 {
     return burn_sum(mem_a, 1, (const int64_t[]){0}, 0);
@@ -146,6 +151,11 @@ int32_t bench_sum_setup(burn_device *device, int64_t arg, burn_err *err)
 int32_t bench_sum_rows_setup(burn_device *device, int64_t arg, burn_err *err)
 {
     return mem_setup(device, arg, LINES, do_sum_rows, err);
+}
+
+int32_t bench_max_rows_setup(burn_device *device, int64_t arg, burn_err *err)
+{
+    return mem_setup(device, arg, LINES, do_max_rows, err);
 }
 
 int32_t bench_sum_columns_setup(burn_device *device, int64_t arg, burn_err *err)

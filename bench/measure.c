@@ -272,6 +272,7 @@ static void add_round(struct bench_setup *setup, const struct bench_row *row,
             samples->peer[i] = time_round(peer, setup->seconds, note, note_size);
         }
     }
+    let_settle();
     samples->limit[i] = time_limit(setup, row);
     samples->n++;
 }

@@ -155,6 +155,7 @@ static const struct bench_row ROWS[] = {
     MEM_LEVELS("copy", "copy", NULL, BENCH_READ_WRITE),
     MEM_LEVELS("sum", "sum", NULL, BENCH_READ),
     MEM_DRAM("sum_rows", "sum_rows", NULL, BENCH_READ),
+    MEM_DRAM("max_rows", "max_rows", NULL, BENCH_READ),
     MEM_DRAM("sum_columns", "sum_columns", NULL, BENCH_READ),
     MEM_DRAM("transpose", "transpose", NULL, BENCH_READ_WRITE),
     MEM_DRAM("softmax", "softmax", NULL, BENCH_READ_WRITE),

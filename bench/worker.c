@@ -92,7 +92,7 @@ static void answer_prepare(burn_device *device, const char *name, int64_t arg)
     printf("ok\n");
 }
 
-/* One iteration in so many comes before those that count: who ran last has left its caches. */
+/* One iteration in so many comes before those that count: in the caches is what ran before. */
 enum { WARM_UP = 5 };
 
 static void answer_round(double seconds)

@@ -82,8 +82,9 @@ struct Mem : Case {
     std::string name;
     Mem(const std::string &op, int64_t elements) : name(op)
     {
-        const bool flat = op != "sum_rows" && op != "sum_columns" && op != "softmax" &&
-                          op != "layer_norm";
+        const bool folds = op == "sum" || op == "sum_rows" || op == "sum_columns" ||
+                           op == "max_rows";
+        const bool flat = op == "sum" || (!folds && op != "softmax" && op != "layer_norm");
         a = flat ? torch::rand({elements}) : torch::rand({elements / 1024, 1024});
         if (op == "transpose") {
             int64_t side = 64;
@@ -93,7 +94,7 @@ struct Mem : Case {
             a = torch::rand({side, side}).t();
         }
         b = op == "mul" ? torch::rand({elements}) : torch::Tensor();
-        out = op.rfind("sum", 0) == 0 ? torch::Tensor() : torch::zeros(a.sizes());
+        out = folds ? torch::Tensor() : torch::zeros(a.sizes());
     }
     void once()
     {
@@ -107,6 +108,8 @@ struct Mem : Case {
             torch::Tensor all = at::sum(a);
         } else if (name == "sum_rows" || name == "sum_columns") {
             torch::Tensor sums = at::sum(a, name == "sum_rows" ? 1 : 0);
+        } else if (name == "max_rows") {
+            torch::Tensor largest = at::amax(a, 1);
         } else if (name == "softmax") {
             at::_softmax_out(out, a, -1, false);
         } else if (name == "layer_norm") {
@@ -374,7 +377,7 @@ std::unique_ptr<Case> make_case(const std::string &name, int64_t arg)
         return std::make_unique<AddTape100>(arg);
     }
     for (const char *mem : {"mul", "relu", "copy", "transpose", "sum", "sum_rows", "sum_columns",
-                            "softmax", "layer_norm", "exp", "tanh"}) {
+                            "max_rows", "softmax", "layer_norm", "exp", "tanh"}) {
         if (name == mem) {
             return std::make_unique<Mem>(name, arg);
         }

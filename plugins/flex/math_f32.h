@@ -12,6 +12,8 @@
 #ifndef BURN_PLUGINS_FLEX_MATH_F32_H
 #define BURN_PLUGINS_FLEX_MATH_F32_H
 
+#include "unrolled.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -124,7 +126,7 @@ FM_INLINE float fm_exp(float x)
 /* p = p r + c, for each of so many vectors. */
 FM_INLINE void fm_step_vectors(__m512 *p, const __m512 *r, float c, int count)
 {
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         p[k] = _mm512_fmadd_ps(p[k], r[k], _mm512_set1_ps(c));
     }
@@ -141,18 +143,18 @@ FM_INLINE void fm_exp_vectors(__m512 *x, int count)
     __m512 n[4];
     __m512 r[4];
     __m512 p[4];
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         r[k] = _mm512_min_ps(_mm512_set1_ps(89.0f), x[k]);
         r[k] = _mm512_max_ps(_mm512_set1_ps(-104.5f), r[k]);
         n[k] = _mm512_fmadd_ps(r[k], _mm512_set1_ps(1.44269504088896341f), magic);
     }
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         n[k] = _mm512_sub_ps(n[k], magic);
         r[k] = _mm512_fmadd_ps(n[k], _mm512_set1_ps(-0x1.62e4p-1f), r[k]);
     }
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         r[k] = _mm512_fmadd_ps(n[k], _mm512_set1_ps(-0x1.7f7d1cp-20f), r[k]);
         p[k] = _mm512_set1_ps(0x1.6a23dp-10f);
@@ -160,15 +162,15 @@ FM_INLINE void fm_exp_vectors(__m512 *x, int count)
 #define FM_STEP(c) fm_step_vectors(p, r, c, count);
     FM_EXP_TAIL(FM_STEP)
 #undef FM_STEP
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         p[k] = _mm512_mul_ps(p[k], r[k]);
     }
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         p[k] = _mm512_fmadd_ps(p[k], r[k], r[k]);
     }
-#pragma GCC unroll 4
+    UNROLLED
     for (int k = 0; k < count; k++) {
         x[k] = _mm512_scalef_ps(_mm512_add_ps(_mm512_set1_ps(1.0f), p[k]), n[k]);
     }

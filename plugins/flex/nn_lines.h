@@ -56,7 +56,7 @@ typedef struct flex_maxima {
     int32_t at; /* index of the first element */
 } flex_maxima;
 
-/* Sums run in so many lanes, element i in lane i % FLEX_LINE_LANES; exp takes a block at a time. */
+/* Sums run in so many lanes; exp takes a block at a time, and adds up the elements of a lane. */
 enum { FLEX_LINE_LANES = 16, FLEX_LINE_BLOCK = 4 * FLEX_LINE_LANES };
 
 /* Two lines of so many elements, and two of operands, stay in the first cache. */

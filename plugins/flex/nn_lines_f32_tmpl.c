@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * nn_lines_f32_tmpl.c - the f32 line table, compiled once per ISA with ISA defined as baseline,
- * avx2 or avx512. The loops are in nn_lines_tmpl.h; exp is the backend's own.
+ * avx2 or avx512. The loops are in nn_lines_tmpl.h; exp is the backend's own, and what only AVX-512
+ * has is here: exp by blocks, and softmax of lines past the caches.
  */
 #include "nn_lines.h"
 
@@ -46,7 +47,7 @@ static inline __attribute__((always_inline)) void exp_block(float *out, float *s
 }
 #define EXP_BLOCK exp_block
 
-/* Of sixteen; NaN are passed over or told. */
+/* Of sixteen. */
 static inline __attribute__((always_inline)) float largest_lane(const float *best)
 {
     return _mm512_reduce_max_ps(_mm512_loadu_ps(best));
@@ -86,7 +87,7 @@ static inline __attribute__((always_inline)) void stream_lanes(float *y, const f
  */
 static void far_softmax(void *pout, const void *px, int64_t n, int64_t rows)
 {
-    enum { AHEAD = 2048 };
+    enum { AHEAD = 8192 /* bytes */ };
     float lines[2][FLEX_FAR_MOST] __attribute__((aligned(64)));
     const float *x = px;
     float *out = pout;
@@ -101,7 +102,7 @@ static void far_softmax(void *pout, const void *px, int64_t n, int64_t rows)
         for (int64_t i = 0; i < n; i += BLOCK) {
             float some[LANES];
             for (int64_t k = i; k < i + BLOCK; k += LANES) {
-                __builtin_prefetch(next + k + AHEAD);
+                __builtin_prefetch((const void *)((uintptr_t)(next + k) + AHEAD));
                 best = _mm512_max_ps(_mm512_loadu_ps(next + k), best);
                 if (r > 0) {
                     stream_lanes(out - n + k, before + k, by);

@@ -2,13 +2,14 @@
 /*
  * nn_lines_tmpl.h - the loops of nn_lines.h for element type T, as table TABLE. I is the
  * integer type as wide as T; EXP and SQRT are functions of T, EXP_LANES is EXP(x - shift) of LANES
- * elements, WIDEN reads FLEX_WIDE elements as doubles. LARGEST_LANE, EXP_BLOCK and
- * FAR_SOFTMAX name the includer's own loops where it has them; lines of ONE_PASS_MOST elements of a
- * T with fewer digits than f64 are read once for their moments.
+ * elements, WIDEN reads FLEX_WIDE elements as doubles. LARGEST_LANE, EXP_BLOCK and FAR_SOFTMAX name
+ * the includer's own loops where it has them; lines of at most ONE_PASS_MOST elements are read once
+ * for their moments, where that is defined: of a T that has fewer digits than f64.
  *
  * Included by nn_lines_f32_tmpl.c and nn_lines_f64.c. Sums run in LANES f64 lanes, element i in
- * lane i % LANES, which are added up pairwise at the end; this is what vector units do, and it does
- * not depend on their width. Statistics are f64, and a mean is taken off in a way that costs no
+ * lane i % LANES (exp adds four of a lane in T first, moments of short lines have two sets of
+ * lanes), which are added up pairwise at the end; this is what vector units do, and it does not
+ * depend on their width. Statistics are f64, and a mean is taken off in a way that costs no
  * digits, however large it is.
  */
 
@@ -108,7 +109,7 @@ LINE_INLINE void exp_block(T *out, T sums[LANES], const T *x, T by)
 
 /*
  * Asks for the line that comes next at the same place, while this one is computed. Four values at a
- * time are added up in T, all of the same sign: that is off by one part in 2^24 (f32) at most, and
+ * time are added up in T, all of the same sign: that is off by one part in 2^23 (f32) at most, and
  * saves three of four conversions, which take as long as half of exp.
  */
 LINE_INLINE double exp_line(T *out, const T *x, T by, int64_t n, const T *next)
@@ -212,7 +213,7 @@ LINE_INLINE void moments_twice(double moments[2], const T *x, int64_t n, const T
 }
 
 #if defined(ONE_PASS_MOST)
-enum { SETS = FLEX_WIDE == 8 ? 2 : 1 /* of lanes: chains of additions, as far as registers go */ };
+enum { SETS = 2 /* of lanes: as many chains of additions */ };
 
 /*
  * One pass, of d = x - x[0] in f64: the variance is mean(d^2) - mean(d)^2. Its two terms are at
@@ -237,8 +238,8 @@ LINE_INLINE void moments_once(double moments[2], const T *x, int64_t n, const T 
             }
         }
     }
-    double sum = fold(&s[0]) + (SETS > 1 ? fold(&s[SETS - 1]) : 0.0);
-    double sum_squares = fold(&squares[0]) + (SETS > 1 ? fold(&squares[SETS - 1]) : 0.0);
+    double sum = fold(&s[0]) + fold(&s[1]);
+    double sum_squares = fold(&squares[0]) + fold(&squares[1]);
     for (; i < n; i++) {
         double d = (double)x[i] - first;
         sum += d;
@@ -247,7 +248,7 @@ LINE_INLINE void moments_once(double moments[2], const T *x, int64_t n, const T 
     const double mean = sum / (double)n;
     const double variance = sum_squares / (double)n - mean * mean;
     moments[0] = first + mean;
-    moments[1] = variance < 0.0 ? 0.0 : variance;
+    moments[1] = variance < 0.0 ? 0.0 : variance; /* by the bound it is not */
 }
 #endif
 

@@ -221,7 +221,9 @@ static int32_t launch_layer(const burn_call *call)
         return no_workspace(call, "layer_norm");
     }
     l.stream = layer_streams(&l);
-    flex_share(layer_blocks(&l), layer_slots(&l), layer_block, &l);
+    if (l.n > 0) {
+        flex_share(layer_blocks(&l), layer_slots(&l), layer_block, &l);
+    }
     return BURN_OK;
 }
 
@@ -251,7 +253,9 @@ static int32_t launch_layer_grad(const burn_call *call)
         return no_workspace(call, "layer_norm_grad");
     }
     int64_t blocks = layer_blocks(&l);
-    flex_share(blocks, layer_slots(&l), layer_grad_block, &l);
+    if (l.n > 0) {
+        flex_share(blocks, layer_slots(&l), layer_grad_block, &l);
+    }
     for (uint32_t i = 1; i < call->n_out; i++) {
         finish_param_grad(flex_out(call, i), l.partial, blocks, l.n, (int64_t)i - 1);
     }

@@ -141,23 +141,25 @@ FM_INLINE void fm_tanh_vectors(__m512 *x, int count)
     }
 }
 
-/* Four vectors at a time, then one, the last of which may be masked: the same operations for every
- * lane. */
+enum { VECTOR = 16 /* floats */, IN_STEP = 4 /* vectors */ };
+
+/* Some vectors in step, then one by one, the last of which may be masked: the same operations for
+ * every lane. */
 FM_INLINE uint64_t map_vectors(float *z, const float *x, uint64_t n, void (*f)(__m512 *, int))
 {
     uint64_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        __m512 some[4];
-        for (int k = 0; k < 4; k++) {
-            some[k] = _mm512_loadu_ps(x + i + 16 * k);
+    for (; i + IN_STEP * VECTOR <= n; i += IN_STEP * VECTOR) {
+        __m512 some[IN_STEP];
+        for (int k = 0; k < IN_STEP; k++) {
+            some[k] = _mm512_loadu_ps(x + i + VECTOR * k);
         }
-        f(some, 4);
-        for (int k = 0; k < 4; k++) {
-            _mm512_storeu_ps(z + i + 16 * k, some[k]);
+        f(some, IN_STEP);
+        for (int k = 0; k < IN_STEP; k++) {
+            _mm512_storeu_ps(z + i + VECTOR * k, some[k]);
         }
     }
-    for (; i < n; i += 16) {
-        __mmask16 some = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1u) : (__mmask16)0xffff;
+    for (; i < n; i += VECTOR) {
+        __mmask16 some = n - i < VECTOR ? (__mmask16)((1u << (n - i)) - 1u) : (__mmask16)0xffff;
         __m512 rest = _mm512_maskz_loadu_ps(some, x + i);
         f(&rest, 1);
         _mm512_mask_storeu_ps(z + i, some, rest);
@@ -169,7 +171,7 @@ FM_INLINE uint64_t map_vectors(float *z, const float *x, uint64_t n, void (*f)(_
  * GB/s of exp, not 55 to 65). */
 FM_INLINE uint64_t map_vectors_past(float *z, const float *x, uint64_t n, void (*f)(__m512 *, int))
 {
-    for (uint64_t i = 0; i < n; i += 16) {
+    for (uint64_t i = 0; i < n; i += VECTOR) {
         __m512 line = _mm512_loadu_ps(x + i);
         f(&line, 1);
         _mm512_stream_ps(z + i, line);

@@ -33,7 +33,7 @@
 #define MOCK_DEVICES 2
 #define MOCK_OPERANDS 6
 #define MOCK_POISON 0xFB
-#define MOCK_PATIENCE 50 /* looks before a thread sleeps: to wake it takes longer than most items */
+#define MOCK_PATIENCE 20 /* looks before a thread sleeps: to wake it takes longer than most items */
 
 /* Set by the entry before anything else runs; constant afterwards. */
 extern const burn_host *mock_host;

@@ -167,6 +167,7 @@ static int is_idle(burn_queue *queue)
 /* The next item; NULL when the queue closes and nothing is left. */
 static mock_item *next_item(burn_queue *queue)
 {
+    /* The next item often comes before a sleeping thread would wake. */
     for (uint32_t k = 0; k < MOCK_PATIENCE && is_idle(queue); k++) {
         (void)sched_yield();
     }

@@ -677,8 +677,12 @@ static void test_pools(void **state)
     check_pool(BURN_F16, 2, 1, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    rig_isa_option(argc > 1 ? argv[1] : NULL);
+    if (check_load(NULL) != 0) {
+        return rig_lacks_isa() ? 77 : 1;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul_f32_shapes),
         cmocka_unit_test(test_matmul_f32_large),
@@ -697,5 +701,5 @@ int main(void)
         cmocka_unit_test(test_b100_ceil_mode),
         cmocka_unit_test(test_pools),
     };
-    return cmocka_run_group_tests(tests, check_load, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

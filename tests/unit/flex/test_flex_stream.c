@@ -205,9 +205,49 @@ static void lines__streamed_bits_are_those_of_pieces(void **state)
 static void aligned_lines__streamed_bits_are_those_of_pieces(void **state)
 {
     (void)state;
+    static const int64_t lengths[] = {64, 1008, 1024, 2048, 2112};
     off_a_line = 0;
-    for (line = 1008; line <= 2080; line += 536) {
+    for (uint32_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+        line = lengths[k];
         check_ops_of_lines();
+    }
+}
+
+/* Rows of numbers that no near cache holds, in one call and row by row. */
+static void check_folds(uint64_t op, int64_t length)
+{
+    enum { ROWS = 700 };
+    burn_attrs_axes last;
+    memset(&last, 0, sizeof(last));
+    last.head.size = (uint32_t)sizeof(last);
+    last.n_axes = 1;
+    last.axes[0] = 1;
+    rig_tensor x = rig_random(BURN_F32, 2, (const int64_t[]){ROWS, length}, 11);
+    rig_tensor all = rig_new(BURN_F32, 1, (const int64_t[]){ROWS});
+    rig_tensor one = rig_new(BURN_F32, 1, (const int64_t[]){ROWS});
+    run_lines(plugin_of(2), op, &last, (uint32_t)sizeof(last), 1, &x, &all);
+    for (int64_t r = 0; r < ROWS; r++) {
+        rig_tensor row = x;
+        rig_tensor out = one;
+        row.dims[0] = 1;
+        row.data = (char *)x.data + r * length * 4;
+        out.dims[0] = 1;
+        out.data = (char *)one.data + r * 4;
+        run_lines(plugin_of(1), op, &last, (uint32_t)sizeof(last), 1, &row, &out);
+    }
+    assert_memory_equal(all.data, one.data, ROWS * sizeof(float));
+    rig_free(&x);
+    rig_free(&all);
+    rig_free(&one);
+}
+
+static void folds_of_far_rows__have_the_bits_of_near_ones(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1000, 1024, 4096, 9001};
+    for (uint32_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+        check_folds(BURN_OP_SUM, lengths[k]);
+        check_folds(BURN_OP_MAX, lengths[k]);
     }
 }
 
@@ -262,6 +302,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(loops_past_the_caches__have_the_bits_of_their_twins),
         cmocka_unit_test(lines__streamed_bits_are_those_of_pieces),
         cmocka_unit_test(aligned_lines__streamed_bits_are_those_of_pieces),
+        cmocka_unit_test(folds_of_far_rows__have_the_bits_of_near_ones),
         cmocka_unit_test(transposed_copy__every_element_arrives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
