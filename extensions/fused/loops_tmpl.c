@@ -224,69 +224,66 @@ INLINE double fold(doubles a, doubles b)
     return sum[0] + sum[1];
 }
 
-/* out = x + y; returns the sum of out. */
-INLINE double add_row(float *out, const float *x, const float *y, int64_t n)
-{
-    doubles a = {0.0};
-    doubles b = {0.0};
-    int64_t k = 0;
-    for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
-        floats p = load(x + k) + load(y + k);
-        floats q = load(x + k + WIDTH) + load(y + k + WIDTH);
-        store(out + k, p);
-        store(out + k + WIDTH, q);
-        a += widen(p);
-        b += widen(q);
-    }
-    double total = fold(a, b);
-    for (; k < n; k++) {
-        out[k] = x[k] + y[k];
-        total += (double)out[k];
-    }
-    return total;
-}
-
 /* Asks memory for an element that may lie beyond the end of the array, which then does nothing. */
 INLINE void fetch(const float *x, int64_t k)
 {
     __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)k * sizeof(float)));
 }
 
-/* `next` is what will be read when this row is done. */
-INLINE double sum_squares(const float *x, double mean, int64_t n, const float *next)
+/*
+ * out = x + y; mean and variance of out, from one pass over its distances d from out[0], in f64:
+ * variance = mean(d^2) - mean(d)^2. Either term is at most n + 1 times as large, since out[0] is
+ * one of the n: of 53 bits log2(n) may be lost, and f32 has 24 (docs/adr/046). n > 0.
+ */
+INLINE void add_row(float *out, const float *x, const float *y, int64_t n, double moments[2])
 {
-    doubles a = {0.0};
-    doubles b = {0.0};
+    const double first = (double)(x[0] + y[0]);
+    doubles sums[2] = {{0.0}, {0.0}};
+    doubles squares[2] = {{0.0}, {0.0}};
     int64_t k = 0;
     for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
-        fetch(next, k);
-        doubles p = widen(load(x + k)) - mean;
-        doubles q = widen(load(x + k + WIDTH)) - mean;
-        a += p * p;
-        b += q * q;
+        fetch(x, n + k);
+        for (int64_t i = 0; i < 2; i++) {
+            floats sum = load(x + k + i * WIDTH) + load(y + k + i * WIDTH);
+            store(out + k + i * WIDTH, sum);
+            doubles d = widen(sum) - first;
+            sums[i] += d;
+            squares[i] += d * d;
+        }
     }
-    double total = fold(a, b);
+    double mean = fold(sums[0], sums[1]);
+    double square = fold(squares[0], squares[1]);
     for (; k < n; k++) {
-        double d = (double)x[k] - mean;
-        total += d * d;
+        out[k] = x[k] + y[k];
+        double d = (double)out[k] - first;
+        mean += d;
+        square += d * d;
     }
-    return total;
+    mean /= (double)n;
+    moments[0] = first + mean;
+    moments[1] = square / (double)n - mean * mean;
 }
 
+/* The mean is taken off in two parts, which near it costs no digits. */
 static void add_norm(float *out, const float *x, const float *y, const float *gamma,
                      const float *beta, double eps, int64_t n)
 {
-    double mean = add_row(out, x, y, n) / (double)n;
-    double variance = sum_squares(out, mean, n, x + n) / (double)n;
-    double scale = 1.0 / sqrt(variance + eps);
+    if (n == 0) {
+        return;
+    }
+    double moments[2];
+    add_row(out, x, y, n, moments);
+    const float scale = (float)(1.0 / sqrt(moments[1] + eps));
+    const float most = (float)moments[0];
+    const float rest = most - most == 0.0F ? (float)(moments[0] - (double)most) : 0.0F;
     int64_t k = 0;
     for (; k + WIDTH <= n; k += WIDTH) {
         fetch(y, n + k);
-        floats normal = narrow((widen(load(out + k)) - mean) * scale);
+        floats normal = ((load(out + k) - most) - rest) * scale;
         store(out + k, normal * load(gamma + k) + load(beta + k));
     }
     for (; k < n; k++) {
-        out[k] = (float)(((double)out[k] - mean) * scale) * gamma[k] + beta[k];
+        out[k] = ((out[k] - most) - rest) * scale * gamma[k] + beta[k];
     }
 }
 
