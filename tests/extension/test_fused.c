@@ -243,6 +243,28 @@ static burn_tensor *rows_of(burn_tensor *x, int64_t first, int64_t end)
 }
 
 /* All rows at once, more than 48 MiB, and some at a time: the same bits. */
+/* A mean of 1e7 beside a spread of 5: f32 holds these values, and their squares' sums lose it. */
+static void rows_far_from_zero(void **state)
+{
+    (void)state;
+    float x[16];
+    float y[16];
+    float ones[16];
+    double want[16];
+    burn_scope_begin();
+    for (int i = 0; i < 16; i++) {
+        x[i] = 1e7F;
+        y[i] = (float)i;
+        ones[i] = 1.0F;
+        want[i] = 1.0 + (i - 7.5) / sqrt(21.25 + 1e-5);
+    }
+    burn_tensor *gamma = vector(16, ones);
+    burn_tensor *z = burn_fused_add_layer_norm(matrix(1, 16, x), matrix(1, 16, y), gamma, gamma,
+                                               1, 1e-5);
+    expect(z, 16, want, 1e-6);
+    burn_scope_end();
+}
+
 static void check_large(burn_tensor *(*op)(burn_tensor *, burn_tensor *, burn_tensor *))
 {
     burn_err err = BURN_ERR_INIT;
@@ -293,6 +315,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lion_moves_by_the_sign),
         cmocka_unit_test(B212_lion_decays_and_moves),
         cmocka_unit_test(broadcast_operands_and_wrong_ones),
+        cmocka_unit_test(rows_far_from_zero),
         cmocka_unit_test(large_results_have_the_bits_of_small_ones),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
