@@ -36,22 +36,31 @@ INLINE int32_t float_to_bits(float x)
     return bits;
 }
 
+/* a b + c, rounded once where that is one instruction. */
+INLINE float times_plus(float a, float b, float c)
+{
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 /* e^x for x up to 0 (or NaN): subnormal below -87.3 and 0 from -104 on. 2^n is two factors. */
 INLINE float exp_of(float x)
 {
     const float magic = 12582912.0F; /* 1.5 * 2^23: adding it rounds to a whole number */
     float clipped = x < -105.0F ? -105.0F : x;
-    float shifted = clipped * 1.44269504F + magic;
+    float shifted = times_plus(clipped, 1.44269504F, magic);
     float n = shifted - magic;
-    float r = clipped - n * 0.693359375F;
-    r = r + n * 2.12194440e-4F;
-    float p = 1.0F / 720.0F;
-    p = p * r + 1.0F / 120.0F;
-    p = p * r + 1.0F / 24.0F;
-    p = p * r + 1.0F / 6.0F;
-    p = p * r + 0.5F;
-    p = p * r + 1.0F;
-    p = p * r + 1.0F;
+    float r = times_plus(n, -0.693359375F, clipped);
+    r = times_plus(n, 2.12194440e-4F, r);
+    float p = times_plus(1.0F / 720.0F, r, 1.0F / 120.0F);
+    p = times_plus(p, r, 1.0F / 24.0F);
+    p = times_plus(p, r, 1.0F / 6.0F);
+    p = times_plus(p, r, 0.5F);
+    p = times_plus(p, r, 1.0F);
+    p = times_plus(p, r, 1.0F);
     /* The whole number is in the low bits of `shifted`. */
     int32_t whole = float_to_bits(shifted) - 0x4B400000;
     int32_t half = whole >> 1;
