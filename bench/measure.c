@@ -235,6 +235,7 @@ static double time_limit(struct bench_setup *setup, const struct bench_row *row)
             row->limit == BENCH_LIMIT_BANDWIDTH ? row->arg : bench_elements_l3(setup->machine);
         double bandwidth = bench_bandwidth(row->traffic, elements, threads, seconds);
         limit += bandwidth > 0 ? row->bytes / bandwidth : (double)NAN;
+        limit += threads > 1 ? bench_round_trip() * 1e-9 : 0; /* docs/adr/047 */
     }
     return limit;
 }
