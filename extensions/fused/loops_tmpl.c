@@ -213,15 +213,6 @@ INLINE doubles widen(floats x)
 #endif
 }
 
-INLINE floats narrow(doubles x)
-{
-#if defined(__AVX512F__)
-    return (floats)_mm512_cvtpd_ps((__m512d)x);
-#else
-    return __builtin_convertvector(x, floats);
-#endif
-}
-
 INLINE double fold(doubles a, doubles b)
 {
     doubles both = a + b;

@@ -386,9 +386,9 @@ static uint64_t run_range(const flex_job *job, uint64_t lo, uint64_t hi)
     if (job->all_dense && !job->stream) {
         return lo + job->loop(job, job->out + lo * job->out_size, in, hi - lo, mode);
     }
-    uint64_t end = !job->all_dense     ? run_tiles(job, lo, hi, mode)
+    uint64_t end = !job->all_dense        ? run_tiles(job, lo, hi, mode)
                    : job->past_fn != NULL ? run_dense_past(job, lo, hi, mode)
-                                       : run_dense_stream(job, lo, hi, mode);
+                                          : run_dense_stream(job, lo, hi, mode);
     if (job->stream) {
         flex_stream_end();
     }

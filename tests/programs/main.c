@@ -194,14 +194,15 @@ static int hear(FILE *said, int quiet)
 static int run_child(uint64_t first, uint64_t count, const uint8_t *dropped, int quiet, shared *to)
 {
     int code = 1;
-    for (int again = 1; again >= 0; again--) {
+    int again = 0;
+    for (int turn = 0; turn == 0 || (turn == 1 && again); turn++) {
         FILE *said = tmpfile();
         if (said == NULL) {
             (void)snprintf(to->failure, sizeof(to->failure), "no room for what a child says");
             return 1;
         }
         code = run_once(first, count, dropped, said, to);
-        again = hear(said, quiet) && code != 0 ? again : 0;
+        again = hear(said, quiet) && code != 0;
         (void)fclose(said);
     }
     return code;

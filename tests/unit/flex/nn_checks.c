@@ -19,13 +19,13 @@ static const char *plugin_path(void)
     return path != NULL ? path : "flex.so";
 }
 
-int check_load(void **state)
+int check_load(int argc, char **argv)
 {
-    (void)state;
+    rig_isa_option(argc > 1 ? argv[1] : NULL);
     for (uint32_t i = 0; i < 2; i++) {
         check_plugins[i] = rig_plugin(plugin_path(), i + 1);
         if (check_plugins[i] == NULL) {
-            return -1;
+            return rig_lacks_isa() ? 77 : 1;
         }
     }
     return 0;

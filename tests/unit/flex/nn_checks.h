@@ -19,8 +19,9 @@
 
 extern const burn_plugin *check_plugins[2];
 
-/* Group setup: loads both. */
-int check_load(void **state);
+/* Loads both, with the instruction set that the program's argument names. 0, or what `main` must
+ * return: 77 (skipped) where this CPU has not that set. */
+int check_load(int argc, char **argv);
 
 /* Runs with one thread, then with two into other outputs; both must have equal bits. */
 void check_both(rig_call *c);

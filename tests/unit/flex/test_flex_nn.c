@@ -679,9 +679,9 @@ static void test_pools(void **state)
 
 int main(int argc, char **argv)
 {
-    rig_isa_option(argc > 1 ? argv[1] : NULL);
-    if (check_load(NULL) != 0) {
-        return rig_lacks_isa() ? 77 : 1;
+    int code = check_load(argc, argv);
+    if (code != 0) {
+        return code;
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul_f32_shapes),

@@ -7,16 +7,11 @@
  * middle, and results start 4 bytes off a line; then whole lines. Transposed copies are compared by
  * index. Argument 1 is the instruction set.
  */
-#include "nn_rig.h"
+#include "nn_checks.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LINES = 9001, PIECE = 97 };
 
@@ -36,22 +31,6 @@ static rig_tensor lines_of(uint8_t dtype, int64_t n, void *data)
     t.strides[1] = 1;
     t.data = data;
     return t;
-}
-
-/* With one thread or two: each is a library of its own, opened once. NULL: it could not be. */
-static const burn_plugin *load(uint32_t threads)
-{
-    static const burn_plugin *opened[3];
-    if (opened[threads] == NULL) {
-        opened[threads] = rig_plugin(getenv("BURN_TEST_FLEX"), threads);
-    }
-    return opened[threads];
-}
-
-static const burn_plugin *plugin_of(uint32_t threads)
-{
-    assert_non_null(load(threads));
-    return load(threads);
 }
 
 static int64_t size_of(uint8_t dtype)
@@ -118,13 +97,13 @@ static void check_lines(uint64_t op, uint8_t dtype, uint32_t n_in, const void *a
             in[i].data = (char *)made[i].data + (i == one_value ? 0 : at * step);
         }
         rig_tensor out = lines_of(dtype, n, small + at * step);
-        run_lines(plugin_of(1), op, attrs, size, n_in, in, &out);
+        run_lines(check_plugins[0], op, attrs, size, n_in, in, &out);
     }
     for (uint32_t threads = 1; threads <= 2; threads++) {
         char *large = room_for(dtype);
         uintptr_t start = 64 - (uintptr_t)large % 64 + off_a_line;
         rig_tensor out = lines_of(dtype, LINES, large + start);
-        run_lines(plugin_of(threads), op, attrs, size, n_in, made, &out);
+        run_lines(check_plugins[threads - 1], op, attrs, size, n_in, made, &out);
         assert_memory_equal(large + start, small, (size_t)all);
         for (uintptr_t i = 0; i < 4; i++) {
             assert_int_equal((unsigned char)large[start - 4 + i], 0xa5);
@@ -225,7 +204,7 @@ static void check_folds(uint64_t op, int64_t length)
     rig_tensor x = rig_random(BURN_F32, 2, (const int64_t[]){ROWS, length}, 11);
     rig_tensor all = rig_new(BURN_F32, 1, (const int64_t[]){ROWS});
     rig_tensor one = rig_new(BURN_F32, 1, (const int64_t[]){ROWS});
-    run_lines(plugin_of(2), op, &last, (uint32_t)sizeof(last), 1, &x, &all);
+    run_lines(check_plugins[1], op, &last, (uint32_t)sizeof(last), 1, &x, &all);
     for (int64_t r = 0; r < ROWS; r++) {
         rig_tensor row = x;
         rig_tensor out = one;
@@ -233,7 +212,7 @@ static void check_folds(uint64_t op, int64_t length)
         row.data = (char *)x.data + r * length * 4;
         out.dims[0] = 1;
         out.data = (char *)one.data + r * 4;
-        run_lines(plugin_of(1), op, &last, (uint32_t)sizeof(last), 1, &row, &out);
+        run_lines(check_plugins[0], op, &last, (uint32_t)sizeof(last), 1, &row, &out);
     }
     assert_memory_equal(all.data, one.data, ROWS * sizeof(float));
     rig_free(&x);
@@ -267,8 +246,7 @@ static void check_transposed(int64_t rows, int64_t columns)
     for (uint32_t threads = 1; threads <= 2; threads++) {
         rig_call call = {.op = BURN_OP_COPY, .in = {&turned}, .out = {&z}, .n_in = 1, .n_out = 1};
         memset(z.data, 0xa5, sizeof(float) * (size_t)(rows * columns));
-        assert_int_equal(rig_run(plugin_of(threads), &call, &err),
-                         BURN_OK);
+        assert_int_equal(rig_run(check_plugins[threads - 1], &call, &err), BURN_OK);
         int64_t wrong = 0;
         for (int64_t r = 0; r < columns; r++) {
             for (int64_t c = 0; c < rows; c++) {
@@ -293,9 +271,9 @@ static void transposed_copy__every_element_arrives(void **state)
 
 int main(int argc, char **argv)
 {
-    rig_isa_option(argc > 1 ? argv[1] : NULL);
-    if (load(1) == NULL) {
-        return rig_lacks_isa() ? 77 : 1;
+    int code = check_load(argc, argv);
+    if (code != 0) {
+        return code;
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elementwise__streamed_bits_are_those_of_pieces),
